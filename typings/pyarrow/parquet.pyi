@@ -1,8 +1,9 @@
-"""Parquet files: the part that the engine on Spark uses."""
+"""Parquet files: the part that stormlet uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from io import RawIOBase
 from pathlib import Path
 from types import TracebackType
 
@@ -10,14 +11,18 @@ from pyarrow import RecordBatch, Schema
 
 class FileMetaData:
     num_row_groups: int
+    num_rows: int
     def row_group(self, i: int) -> RowGroupMetaData: ...
 
 class RowGroupMetaData:
+    num_rows: int
     total_byte_size: int
 
 class ParquetFile:
-    def __init__(self, source: Path) -> None: ...
-    def iter_batches(self, batch_size: int = ..., *, use_threads: bool = ...) -> Iterator[RecordBatch]: ...
+    def __init__(self, source: Path | RawIOBase) -> None: ...
+    def iter_batches(
+        self, batch_size: int = ..., *, row_groups: Sequence[int] = ..., use_threads: bool = ...
+    ) -> Iterator[RecordBatch]: ...
     @property
     def metadata(self) -> FileMetaData: ...
     def __enter__(self) -> ParquetFile: ...

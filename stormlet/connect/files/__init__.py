@@ -1,4 +1,4 @@
-"""Files as sources and sinks, by the standard library.
+"""Files as sources and sinks, by the standard library; those of Parquet by ``pip install 'stormlet[parquet]'``.
 
 ::
 
@@ -6,7 +6,7 @@
     topology.spout("orders", files.Lines("/data/orders", bookmark="/data/orders.bookmark", as_=Order))
     topology.bolt("keep", files.Write("/data/charges"), charges.shuffle())
 
-From the ground up: ``bookmark``, ``opened``, ``tail``, ``folder``, ``session``, ``sources``, ``sink``.
+From the ground up: ``bookmark``, ``opened``, ``parquet``, ``tail``, ``folder``, ``session``, ``sources``, ``sink``.
 """
 
 from __future__ import annotations

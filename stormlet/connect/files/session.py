@@ -45,6 +45,7 @@ class FileSession:
         self._bookmark = bookmark
         self._poll = poll
         self._opened: dict[Prefix[Any], Opened] = {}
+        self._current: Opened | None = None
         self._paused: set[Prefix[Any]] = set()
         self._interrupted = asyncio.Event()
 
@@ -70,6 +71,7 @@ class FileSession:
     async def _read(self, most: int) -> Sequence[Delivery]:
         """Read until there is something, or nothing more at the moment."""
         while (opened := self._files.current()) is not None:
+            self._current = opened
             place = self._place_of(opened)
             if place in self._paused:
                 return ()
@@ -102,7 +104,7 @@ class FileSession:
             self._opened[place].done = front.position
         for place, opened in list(self._opened.items()):
             self._files.marks[opened.key] = opened.mark()
-            if opened.is_over and opened.done == opened.last and opened is not self._files.current():
+            if opened.is_over and opened.done == opened.last and opened is not self._current:
                 opened.close()
                 del self._opened[place]
         await asyncio.to_thread(self._bookmark.save, list(self._files.marks.values()))

@@ -16,6 +16,7 @@ from stormlet.connect.driver.options import SourceOptions
 from stormlet.connect.files.bookmark import Bookmark
 from stormlet.connect.files.folder import FolderFiles
 from stormlet.connect.files.opened import Opened, cells, lines, rows
+from stormlet.connect.files.parquet import OpenedParquet, needs_pyarrow
 from stormlet.connect.files.session import Files, FileSession
 from stormlet.connect.files.tail import TailFiles
 from stormlet.connect.session import Capabilities, Delivery, Settles, SourceContext
@@ -24,7 +25,7 @@ from stormlet.errors import BrokerRefused
 
 T = TypeVar("T")
 
-Format = Literal["lines", "csv"]
+Format = Literal["lines", "csv", "parquet"]
 
 
 class _Reading(Source[T]):
@@ -128,8 +129,8 @@ class Tail(_Reading[T]):
 
 
 class Lines(_Reading[T]):
-    """Lines of the files of a folder, one file after another by their names, each once; a file of JSON has a value on
-    each line (JSONL). It ends when all are read, unless it is to ``follow``.
+    """Lines or rows of the files of a folder, one file after another by their names, each once; a file of JSON has a
+    value on each line (JSONL). It ends when all are read, unless it is to ``follow``.
 
     Put a file there under another name, and rename it when it is complete: what is added to one that was read is read
     only by the next run.
@@ -142,7 +143,7 @@ class Lines(_Reading[T]):
         *,
         bookmark: str | Path,
         as_: None = None,
-        pattern: str = "*",
+        pattern: str | None = None,
         format: Format = "lines",
         follow: bool = False,
         poll: float = 1.0,
@@ -155,7 +156,7 @@ class Lines(_Reading[T]):
         *,
         bookmark: str | Path,
         as_: type[T],
-        pattern: str = "*",
+        pattern: str | None = None,
         format: Format = "lines",
         follow: bool = False,
         poll: float = 1.0,
@@ -167,20 +168,22 @@ class Lines(_Reading[T]):
         *,
         bookmark: str | Path,
         as_: Any = None,
-        pattern: str = "*",
+        pattern: str | None = None,
         format: Format = "lines",  # noqa: A002 - the word for it
         follow: bool = False,
         poll: float = 1.0,
         **options: Unpack[SourceOptions],
     ) -> None:
-        """``bookmark`` is a file outside of the folder, or one that ``pattern`` does not name. ``format="csv"`` makes
-        an object of each row, by the names in the first one; numbers may be fields of ``as_``."""
+        """``bookmark`` is a file outside of the folder, or one that ``pattern`` does not name, by default ``"*"``.
+        ``format="csv"`` makes an object of each row, by the names in the first one; numbers may be fields of ``as_``.
+        ``format="parquet"``, for ``"*.parquet"``, makes one of each row, too, and needs ``stormlet[parquet]``. A file
+        that is damaged ends the run."""
         super().__init__(Path(folder), bookmark, poll, as_, options)
-        self._pattern = pattern
+        self._format: Format = format
+        self._pattern = pattern or ("*.parquet" if format == "parquet" else "*")
         self._follow = follow
         self._is_finite = not follow
-        self._open = _csv if format == "csv" else partial(Opened, split=lines)
-        if format == "csv" and as_ not in (None, bytes, str):
+        if format != "lines" and as_ not in (None, bytes, str):
             self.decode: Callable[[Delivery], Any] = _texts_as(as_)
 
     def _files(self, path: Path, bookmark: Bookmark) -> Files:
@@ -188,7 +191,9 @@ class Lines(_Reading[T]):
             raise BrokerRefused(f"there is no folder {path}")
         if self._bookmark.parent == path and self._bookmark.match(self._pattern):
             raise BrokerRefused(f"the bookmark {self._bookmark} would be read: put it elsewhere")
-        return FolderFiles(path, self._pattern, bookmark.marks, self._open, follow=self._follow)
+        if self._format == "parquet":
+            needs_pyarrow()
+        return FolderFiles(path, self._pattern, bookmark.marks, OPENING[self._format], follow=self._follow)
 
 
 def _texts_as(as_: Any) -> Callable[[Delivery], Any]:
@@ -202,3 +207,11 @@ def _csv(path: Path) -> Opened:
     opened = Opened(path, rows(cells(first)))
     opened.begin_at(len(first))
     return opened
+
+
+OPENING: dict[Format, Callable[[Path], Opened]] = {
+    "lines": partial(Opened, split=lines),
+    "csv": _csv,
+    "parquet": OpenedParquet,
+}
+"""Opens a file of each format."""
