@@ -53,6 +53,7 @@ SLOW = frozenset(
         "connect/kafka/test_topology.py",
         "connect/nats/test_conformance.py",
         "connect/nats/test_kills.py",
+        "connect/nats/test_login.py",
         "connect/nats/test_publish.py",
         "connect/nats/test_start.py",
         "connect/nats/test_stream.py",

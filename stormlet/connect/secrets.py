@@ -9,6 +9,8 @@ from typing import Final
 from urllib.parse import quote, quote_plus
 
 HIDDEN: Final = "***"
+TELLING: Final = 16
+"""Letters of a line of a secret that is a secret by itself."""
 
 
 class Secret:
@@ -63,4 +65,5 @@ def scrubbed(text: str, secrets: Iterable[Secret]) -> str:
 def _forms(text: str) -> list[str]:
     # The longest first: a quoted form may have the plain one in it.
     forms = {text, quote(text), quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}
+    forms |= {line for line in text.splitlines() if len(line) >= TELLING}  # of a file with keys
     return sorted((form for form in forms if form), key=len, reverse=True)

@@ -97,6 +97,6 @@ class Connecting:
             return type(error)(self.words(error))
         if isinstance(error, LOSSES):
             return ConnectionLost(f"{self._address} cannot be reached: {self.words(error)}")
-        if any(secret.reveal() in f"{error!r}" for secret in self._address.secrets):
+        if scrubbed(f"{error!r}", self._address.secrets) != f"{error!r}":
             return ConnectorError(f"{type(error).__name__} of the connector: {self.words(error)}")
         return error

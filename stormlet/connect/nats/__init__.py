@@ -7,6 +7,7 @@
 
 From the ground up::
 
+    login       passwords, tokens, keys and credentials files
     connection  one connection to a server, and what its errors mean
     jetstream   questions to JetStream's API: streams and consumers
     pulling     messages that were asked for, and those that have come

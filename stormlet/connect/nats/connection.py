@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from stormlet.connect.address import Address
+from stormlet.connect.nats.login import check_login, login, read_login
 from stormlet.connect.secrets import scrubbed
 from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
 
@@ -38,10 +39,12 @@ LOOKS_EVERY: Final = 0.25
 
 
 class Tls(msgspec.Struct, frozen=True):
-    """The ways in which a server's certificate is checked."""
+    """The ways in which a server's certificate is checked, and this client's own."""
 
     ca_file: str | None = None
     insecure: bool = False
+    certificate: str | None = None
+    key: str | None = None
 
 
 class Connection:
@@ -64,6 +67,8 @@ class Connection:
         """Connect to the first host that answers. Raises :class:`~stormlet.errors.BrokerRefused` and
         :class:`~stormlet.errors.ConnectionLost`."""
         _check(self.address)
+        self.address = read_login(self.address)
+        check_login(self.address)
         lost = ConnectionLost(f"{self.address} has no host")
         for host, port in self.address.hosts:
             try:
@@ -84,7 +89,7 @@ class Connection:
     async def _connect(self, host: str, port: int, name: str, tls: Tls) -> None:
         from nats.aio.client import Client
 
-        context = _context(tls)
+        context = _context(self.address, tls)
         self._client = client = Client()
         shown = f"[{host}]" if ":" in host else host
         try:
@@ -99,7 +104,7 @@ class Connection:
                     ping_interval=_ping(self.address),
                     error_cb=self._complain,
                     closed_cb=self._closed,
-                    **_credentials(self.address, context),
+                    **login(self.address, lambda: _check_tls(self.address, context)),
                 )
                 _check_tls(self.address, context)
         except BaseException:
@@ -221,11 +226,6 @@ def _check(address: Address) -> None:
         raise BrokerRefused("nats-py is missing: pip install 'stormlet[nats]'")
     if address.scheme not in SCHEMES:
         raise BrokerRefused(f"{address}: the URL must begin with one of {', '.join(SCHEMES)}")
-    if address.user and address.password is None:
-        raise BrokerRefused(
-            f"{address.servers}: the URL has a user without a password; a token is written behind a colon, as in "
-            f"{address.scheme}://:TOKEN@host"
-        )
 
 
 def _ping(address: Address) -> Any:
@@ -242,27 +242,21 @@ class _Context(ssl.SSLContext):
         return super().wrap_bio(*arguments, **more)
 
 
-def _context(tls: Tls) -> _Context:
+def _context(address: Address, tls: Tls) -> _Context:
     context = _Context(ssl.PROTOCOL_TLS_CLIENT)
-    if tls.insecure:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    elif tls.ca_file is None:
-        context.load_default_certs()
-    else:
-        context.load_verify_locations(tls.ca_file)
+    try:
+        if tls.insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        elif tls.ca_file is None:
+            context.load_default_certs()
+        else:
+            context.load_verify_locations(tls.ca_file)
+        if tls.certificate is not None:
+            context.load_cert_chain(tls.certificate, tls.key, password="")  # or it would ask the terminal
+    except OSError as error:
+        files = " or ".join(each for each in (tls.ca_file, tls.certificate, tls.key) if each)
+        raise BrokerRefused(f"{address}: {files} cannot be used: {error}") from None
     return context
-
-
-def _credentials(address: Address, context: _Context) -> dict[str, Any]:
-    password = address.password
-    if password is None:
-        return {}
-
-    def reveal() -> str:
-        _check_tls(address, context)
-        return password.reveal()
-
-    return {"user": address.user, "password": reveal} if address.user else {"token": reveal}
 
 
 def _check_tls(address: Address, context: _Context) -> None:
@@ -289,7 +283,9 @@ def _meaning(error: Exception, address: Address) -> ConnectorError:
     if isinstance(error, ssl.SSLCertVerificationError):
         return BrokerRefused(f"{address}: its certificate is not valid: {error.verify_message}")
     if "authorization violation" in said.lower() or "authentication" in said.lower():
-        return BrokerRefused(f"{address}: wrong user, password or token ({scrubbed(said, address.secrets)})")
+        return BrokerRefused(
+            f"{address}: wrong user, password, token or key ({scrubbed(said, address.secrets)})"
+        )
     return _lost(address, said)
 
 

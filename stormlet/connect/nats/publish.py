@@ -61,11 +61,14 @@ class Publish(Sink[T]):
         create: str | None = None,
         ca_file: str | None = None,
         insecure: bool = False,
+        certificate: str | None = None,
+        key: str | None = None,
         **options: Unpack[SinkOptions],
     ) -> None:
         """``create`` is the name of a stream that is made if none keeps the subject, instead of refusing to start.
-        ``ca_file`` and ``insecure`` are those of :class:`~stormlet.connect.nats.stream.StreamSettings`, ``options``
-        those of :class:`~stormlet.connect.driver.options.SinkSettings`.
+        ``ca_file``, ``insecure``, ``certificate`` and ``key`` are those of
+        :class:`~stormlet.connect.nats.stream.StreamSettings`, ``options`` those of
+        :class:`~stormlet.connect.driver.options.SinkSettings`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for a subject that nothing can be published to.
         """
@@ -76,7 +79,7 @@ class Publish(Sink[T]):
         self._message_id: Callable[[T], str] | Literal["origin"] | None = message_id
         self._headers = headers
         self._create = create
-        self._tls = Tls(ca_file, insecure)
+        self._tls = Tls(ca_file, insecure, certificate, key)
 
     @property
     def writes(self) -> str:

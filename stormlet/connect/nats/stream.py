@@ -34,6 +34,8 @@ class StreamOptions(SourceOptions, total=False):
     rejects: bool
     ca_file: str | None
     insecure: bool
+    certificate: str | None
+    key: str | None
 
 
 class StreamSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,14 @@ class StreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A file with the certificates of authorities to trust, instead of the system's."""
     insecure: bool = False
     """Trust any certificate."""
+    certificate: str | None = None
+    """A file with the certificate of this client, and ``key`` with its key, both in PEM."""
+    key: str | None = None
+
+    @property
+    def tls(self) -> Tls:
+        """The part of them that is about TLS."""
+        return Tls(self.ca_file, self.insecure, self.certificate, self.key)
 
 
 class Stream(Source[T]):
@@ -88,8 +98,9 @@ class Stream(Source[T]):
         **options: Unpack[StreamOptions],
     ) -> None:
         """``options`` are those of :class:`StreamSettings` and of
-        :class:`~stormlet.connect.driver.options.SourceSettings`. The URL is ``nats://user:password@host:4222``, or
-        ``nats://:TOKEN@host``; with ``tls`` the connection is encrypted."""
+        :class:`~stormlet.connect.driver.options.SourceSettings`. The URL is ``nats://user:password@host:4222``,
+        ``nats://:TOKEN@host``, where the seed of an nkey may be the token, or ``nats://host?creds=FILE`` with a
+        credentials file; with ``tls`` the connection is encrypted."""
         given = cast("dict[str, Any]", options)
         ours = {name: given.pop(name) for name in StreamSettings.__struct_fields__ if name in given}
         super().__init__(url, as_=as_, **cast("SourceOptions", given))
@@ -122,7 +133,7 @@ class Stream(Source[T]):
     async def begin(self, address: Address, context: SourceContext) -> StreamSession:
         """Connect, and find or make the consumer."""
         settings = self.stream_settings
-        connection = await connected(address, context, Tls(settings.ca_file, settings.insecure))
+        connection = await connected(address, context, settings.tls)
         try:
             await self._check(JetStream(connection), context)
             session = StreamSession(connection, self.stream, self._consumer, settings.lease)

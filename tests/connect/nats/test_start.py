@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from stormlet.connect import nats
-from stormlet.connect.address import read_address
-from stormlet.connect.nats.connection import Connection, Tls
+from stormlet.connect.nats.connection import Tls
 from stormlet.connect.secrets import Secret
-from stormlet.errors import BrokerRefused, ConnectionLost
-from tests.brokers.processes import HOST, free_ports, missing
+from tests.brokers.processes import HOST, free_ports
 from tests.brokers.servers import Nats
-from tests.connect.nats.kit import Server, context
+from tests.connect.nats.kit import Server
+from tests.connect.nats.starts import PASSWORD, QUOTED, configured, connects, refusal
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
-
-PASSWORD = "pa/ss word"
-QUOTED = "pa%2Fss%20word"
-
-
-@contextmanager
-def configured(configuration: str) -> Iterator[Nats]:
-    """A NATS with more configuration."""
-    with tempfile.TemporaryDirectory(prefix="broker-") as folder:
-        file = Path(folder) / "nats.conf"
-        file.write_text(configuration)
-        with closing(Nats(Path(folder), "-c", str(file))) as server:
-            server.start()
-            yield server
 
 
 @pytest.fixture(scope="module")
@@ -46,41 +28,10 @@ def guarded() -> Iterator[Nats]:
 
 
 @pytest.fixture(scope="module")
-def certificate() -> Iterator[tuple[str, str]]:
-    """A certificate of this host's own, and its key."""
-    if shutil.which("openssl") is None:
-        missing("openssl", "apt-get install openssl")
-    with tempfile.TemporaryDirectory() as folder:
-        key, certificate = f"{folder}/key.pem", f"{folder}/certificate.pem"
-        subject = ["-subj", "/CN=nats", "-addext", f"subjectAltName=IP:{HOST}"]
-        made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key]
-        subprocess.run([*made, "-out", certificate, *subject], check=True, capture_output=True)
-        yield certificate, key
-
-
-@pytest.fixture(scope="module")
 def encrypted(certificate: tuple[str, str]) -> Iterator[Nats]:
     """A NATS with TLS."""
     with configured(f'tls {{ cert_file: "{certificate[0]}", key_file: "{certificate[1]}" }}') as server:
         yield server
-
-
-async def refusal(url: str, password: Secret | None = None, **options: object) -> str:
-    """Why a source does not start."""
-    source = nats.Stream(url, "orders", consumer="c", **options)  # type: ignore[call-overload]
-    with pytest.raises((BrokerRefused, ConnectionLost)) as raised:
-        await source.begin(read_address(url, where="test", password=password), context())
-    assert PASSWORD not in f"{raised.getrepr(chain=True)}"
-    assert QUOTED not in str(raised.value)
-    return f"{type(raised.value).__name__}: {raised.value}"
-
-
-async def connects(url: str, tls: Tls | None = None, password: Secret | None = None) -> bool:
-    """True if a connection can be made."""
-    connection = Connection(read_address(url, where="test", password=password))
-    await connection.open("test", tls or Tls())
-    await connection.close()
-    return True
 
 
 async def test_a_wrong_password(guarded: Nats) -> None:
@@ -112,7 +63,9 @@ async def test_a_token() -> None:
     with configured(f'authorization {{ token: "{PASSWORD}" }}') as server:
         assert await connects(f"nats://:{QUOTED}@{HOST}:{server.port}")
         assert await connects(f"nats://{HOST}:{server.port}", password=Secret(PASSWORD))
-        assert "wrong user, password or token" in await refusal(f"nats://:x{QUOTED}@{HOST}:{server.port}")
+        assert "wrong user, password, token or key" in await refusal(
+            f"nats://:x{QUOTED}@{HOST}:{server.port}"
+        )
         said = await refusal(f"nats://{QUOTED}@{HOST}:{server.port}")
         assert "a token is written behind a colon" in said
 
