@@ -74,7 +74,7 @@ def test_an_example(name: str) -> None:
 def test_every_example_is_there() -> None:
     """Those that have a topology; the ones with Spark, Postgres or a broker excepted, which are real."""
     files = [*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "recipes").glob("*.py")]
-    brokers = {"kafka_topics", "nats_jetstream", "rabbitmq", "redis_streams"}
+    brokers = {"kafka_exactly_once", "kafka_topics", "nats_jetstream", "rabbitmq", "redis_streams"}
     real = {"batches_spark", "flights_spark", "embedded_load", "postgres", "postgres_queue", *brokers}
     assert {*EXAMPLES, *real} == {file.stem for file in files}
 

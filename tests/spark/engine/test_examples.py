@@ -31,6 +31,7 @@ REFUSED: Final[Mapping[str, str]] = {
         f"recipes/{broker}.py": "spout 'orders' is made by a Spout class, which only a task in this process can ask"
         for broker in (
             "broker",
+            "kafka_exactly_once",
             "kafka_topics",
             "nats_jetstream",
             "postgres_queue",
