@@ -77,7 +77,7 @@ def balances(url: str = "kafka://127.0.0.1:9092", count: int = 10_000) -> Topolo
     sold = topology.spout("sales", partial(sales, count))
     place = kafka.Commit(url, "orders", Order, key=shop, create=4)
     topology.bolt("place", place, sold.global_(), max_restarts=50, restart_window=600)
-    source = kafka.Topics[Order](url, ["orders"], group="balances", as_=Order, create=4)
+    source = kafka.Topics(url, ["orders"], group="balances", as_=Order, create=4)
     orders = topology.spout("orders", source)
     added = topology.bolt("balance", Balancing, orders.fields("shop"))
     write = kafka.Commit(url, "balances", Balance, key=shop, create=4)

@@ -62,7 +62,7 @@ def charging(url: str = "kafka://127.0.0.1:9092") -> Topology:
     topology = Topology("charging")
     place = kafka.Produce[Order](url, "orders", key=what, create=4)
     topology.bolt("place", place, topology.spout("shop", shop).shuffle())
-    orders = kafka.Topics[Order](url, ["orders"], group="billing", as_=Order, create=4)
+    orders = kafka.Topics(url, ["orders"], group="billing", as_=Order, create=4)
     charges = topology.bolt("charge", charge, topology.spout("orders", orders).shuffle(), concurrency=50)
     topology.bolt("tell", kafka.Produce[Charge](url, "charges", create=4), charges.shuffle())
     return topology

@@ -62,7 +62,7 @@ def shop_of(price: Price) -> str:
 def prices(url: str = LOCAL) -> Topology:
     """The topology."""
     topology = Topology("prices", max_spout_pending=500)
-    source = rabbitmq.Queue[Order](url, "orders", as_=Order, rejects=True)
+    source = rabbitmq.Queue(url, "orders", as_=Order, rejects=True)
     sink = rabbitmq.Publish[Price](url, exchange="prices", routing_key=shop_of)
     orders = topology.spout("orders", source)
     priced = topology.bolt("price", price, orders.shuffle())

@@ -35,6 +35,8 @@ from stormlet import (
     Value,
     run,
 )
+from stormlet.connect import files, kafka, kestrel, nats, postgres, rabbitmq, redis
+from stormlet.connect.decoding import Received
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from stormlet.testing import (
     Ack,
@@ -543,3 +545,19 @@ def hands() -> None:
     topology.bolt("scripted", script, words.shuffle())
     assert_type(script.held, list[Word])
     assert_type(feeder.acked, list[Word])
+
+
+def brokers() -> None:
+    """Sources have the type of ``as_``, and what a message is without one."""
+    url = "amqp://mq"
+    assert_type(topology.spout("1", files.Lines("orders", bookmark="mark", as_=Word)), Stream[Word])
+    assert_type(topology.spout("2", kafka.Topics(url, ["orders"], group="g", as_=Word)), Stream[Word])
+    assert_type(topology.spout("3", kestrel.Queue(url, "orders", as_=str)), Stream[str])
+    assert_type(topology.spout("4", nats.Stream(url, "orders", consumer="c", as_=Word)), Stream[Word])
+    assert_type(topology.spout("5", postgres.Queue(url, "orders", as_=Word)), Stream[Word])
+    changes = postgres.Changes(url, slot="s", publication="p")
+    assert_type(topology.spout("6", changes), Stream[postgres.Change])
+    assert_type(topology.spout("7", rabbitmq.Queue(url, "orders", as_=Word)), Stream[Word])
+    assert_type(topology.spout("8", redis.Stream(url, "orders", group="g", as_=Word)), Stream[Word])
+    assert_type(topology.spout("9", kafka.Topics(url, ["orders"], group="g")), Stream[Received])
+    assert_type(topology.spout("10", rabbitmq.Queue(url, "orders")), Stream[Received])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from stormlet.connect.address import Address
+from stormlet.connect.decoding import Received
 from stormlet.connect.driver.options import SourceOptions
 from stormlet.connect.kafka.session import KafkaSession
 from stormlet.connect.kafka.settings import (
@@ -48,6 +49,38 @@ class Topics(Source[T]):
     which all messages are done. A partition that goes to another member is drained first.
     """
 
+    @overload
+    def __init__(
+        self: Topics[Received],
+        url: str | None,
+        topics: Sequence[str],
+        *,
+        group: str,
+        as_: None = None,
+        start: Literal["earliest", "latest"] = ...,
+        create: int | None = ...,
+        protocol: Literal["classic", "consumer"] = ...,
+        security: Security | None = ...,
+        client: Mapping[str, Option] | None = ...,
+        lost_after: float = ...,
+        **options: Unpack[SourceOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        url: str | None,
+        topics: Sequence[str],
+        *,
+        group: str,
+        as_: type[T],
+        start: Literal["earliest", "latest"] = ...,
+        create: int | None = ...,
+        protocol: Literal["classic", "consumer"] = ...,
+        security: Security | None = ...,
+        client: Mapping[str, Option] | None = ...,
+        lost_after: float = ...,
+        **options: Unpack[SourceOptions],
+    ) -> None: ...
     def __init__(
         self,
         url: str | None,

@@ -9,11 +9,12 @@ from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack, overload
 
 import msgspec
 
 from stormlet.connect.address import Address
+from stormlet.connect.decoding import Received
 from stormlet.connect.driver.options import SourceOptions
 from stormlet.connect.rabbitmq.connection import (
     close,
@@ -247,6 +248,28 @@ class Queue(Source[T]):
     Then the id is the origin of the tree, the same in each delivery.
     """
 
+    @overload
+    def __init__(
+        self: Queue[Received],
+        url: str | None,
+        queue: str,
+        *,
+        as_: None = None,
+        rejects: bool = ...,
+        unique_ids: bool = ...,
+        **options: Unpack[SourceOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        url: str | None,
+        queue: str,
+        *,
+        as_: type[T],
+        rejects: bool = ...,
+        unique_ids: bool = ...,
+        **options: Unpack[SourceOptions],
+    ) -> None: ...
     def __init__(
         self,
         url: str | None,
