@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -14,19 +17,30 @@ from tests.connect.kafka.cluster import Cluster
 from tests.connect.kafka.servers import ProxiedKafka, SecureKafka
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_client_is_left() -> Iterator[None]:
+    """A client that outlives its broker looks for it for ever, and says so in the output of other tests."""
+    yield
+    gc.collect()
+    names = [(each / "comm").read_text().strip() for each in Path("/proc/self/task").glob("*")]
+    assert [name for name in names if name.startswith("rdk:")] == []
+
+
 @pytest.fixture(scope="module")
 def mock() -> Iterator[Cluster]:
     """librdkafka's cluster for tests, in this process."""
     broker = Producer({"bootstrap.servers": "mock", "log_level": 0, "test.mock.num.brokers": 1})
     (node,) = broker.list_topics(timeout=5).brokers.values()
-    yield Cluster(f"{node.host}:{node.port}", is_mock=True)
+    with closing(Cluster(f"{node.host}:{node.port}", is_mock=True)) as cluster:
+        yield cluster
     del broker
 
 
 @pytest.fixture(scope="module")
-def real(kafka: Kafka) -> Cluster:
+def real(kafka: Kafka) -> Iterator[Cluster]:
     """Kafka itself."""
-    return Cluster(f"127.0.0.1:{kafka.port}")
+    with closing(Cluster(f"127.0.0.1:{kafka.port}")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(params=["mock", "real"])

@@ -140,7 +140,7 @@ class RealKafka(Bench):
     def end(self) -> None:
         if self._guest is not None:
             self._guest.leave()
-        del self._producer, self._aborts  # else their threads look for a broker that is gone
+        del self._admin, self._producer, self._aborts  # else their threads look for a broker that is gone
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         async def running() -> None:

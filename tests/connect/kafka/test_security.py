@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(scope="module")
-def cluster(secure: SecureKafka) -> Cluster:
+def cluster(secure: SecureKafka) -> Iterator[Cluster]:
     """A cluster whose user alice has a password for SCRAM, too."""
     servers = f"{HOST}:{secure.port}"
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
@@ -33,7 +35,8 @@ def cluster(secure: SecureKafka) -> Cluster:
         [UserScramCredentialUpsertion("alice", info, PASSWORD.encode())]
     )
     made["alice"].result(30)
-    return Cluster(servers)
+    with closing(Cluster(servers)) as cluster:
+        yield cluster
 
 
 def url(port: int, password: str = PASSWORD, scheme: str = "kafka") -> str:
