@@ -27,21 +27,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from random import Random
 from time import time
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.progress import EpochState
-from stormlet.core.retries import ReplayPolicy
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.committed import Committed
 from stormlet.core.state.epochs import Closed
 from stormlet.core.state.lengths import Length
 from stormlet.core.state.states import State
-from stormlet.errors import EpochFailed, StillHeld
+from stormlet.errors import StillHeld
 from stormlet.model.configuration import Configuration
 from stormlet.report.failures import log_fields
 from stormlet.report.statistics import EpochStatistics, StateStatistics
@@ -50,6 +47,7 @@ from stormlet.runtime.bolt.committer import CommitterTask
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import CutEpoch, OpenEpoch
+from stormlet.runtime.epochs.attempts import Attempts, name_of
 from stormlet.runtime.epochs.letters import hand_over, kept
 from stormlet.runtime.epochs.slow import PATIENCE, log_slow_epoch
 from stormlet.runtime.epochs.sources import Sources
@@ -61,11 +59,6 @@ from stormlet.runtime.spout.positions import CutPosition
 from stormlet.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
-
-IN_VAIN = 4
-"""An epoch that its source has cut may fail this many times ``max_attempts`` in a row without a message being given
-up."""
-SHUTDOWN = Failure(FailureKind.SHUTDOWN)
 
 
 class EpochKeeper:
@@ -102,6 +95,18 @@ class EpochKeeper:
         self._look_again = look_again
         self._crashed = crashed
         self._length = Length(configuration.epoch_seconds)
+        self._attempts = Attempts(
+            engine,
+            epoch,
+            configuration,
+            state,
+            self._sources,
+            self._wave,
+            tasks.all_bolts,
+            self._length,
+            look_again,
+            partial(crashed, "the end"),
+        )
         self._timer: asyncio.TimerHandle | None = None
         """For the end of an epoch that has messages."""
         self._notice: asyncio.TimerHandle | None = None
@@ -111,7 +116,6 @@ class EpochKeeper:
         self._alarm: asyncio.TimerHandle | None = None
         """For the first timer of a bolt that is due."""
         self._alarm_for = 0.0
-        self._last_failure: Failure | None = None
         self._has_failed = False
         """True once an epoch was not written: the run crashes, and none follows."""
         self._sync_letters = sync_letters
@@ -131,14 +135,6 @@ class EpochKeeper:
             inline=engine.simulated,
         )
         self._committed_at = state.stored.closed_at
-        self._waiting: Sequence[Message] = ()
-        """Messages of an epoch that is tried again as a whole, after a pause."""
-        self._replay: asyncio.TimerHandle | None = None
-        """For the end of that pause."""
-        self._policy = ReplayPolicy(
-            configuration.max_attempts, configuration.replay_delay, configuration.replay_delay_max
-        )
-        self._random = Random(f"{engine.seed}/epochs")
         self._untold: Callable[[], None] | None = None
         """Tells the sources of an epoch when its committers have had it, where it is durable by that."""
         self._ended_with = 0
@@ -171,7 +167,7 @@ class EpochKeeper:
     def pending(self) -> int:
         """Open trees that belong to no message, messages that are to be emitted again, and committers that have not had
         an epoch: the next one waits for them (law X4)."""
-        backlog = self._sources.backlog + len(self._waiting)
+        backlog = self._sources.backlog + self._attempts.waiting
         return self._epoch.own + backlog + sum(task.is_due for task in self._committers)
 
     @property
@@ -201,7 +197,7 @@ class EpochKeeper:
         elif self._epoch.spoilt or self._is_too_late():
             self._repeat()
         elif joining := self._epoch.account.rejoin():
-            self._emit(joining)
+            self._attempts.emit(joining)
         elif not self._moves_wave():
             self._seal()
 
@@ -257,7 +253,7 @@ class EpochKeeper:
         try:
             await self._writer.close(self._note_delivered)
         except Exception as error:  # the next run brings again what could not be noted
-            self._crashed("the end", self._name_of(self._durable), error)
+            self._crashed("the end", name_of(self._durable), error)
 
     def _log_undelivered(self) -> None:
         comes_again = self._state.durable or self._state.by_source
@@ -294,7 +290,7 @@ class EpochKeeper:
     def _cut_changed(self) -> None:
         cut = self._epoch.cut
         if cut is not None and cut.returned is not None:
-            self._waiting = ()
+            self._attempts.forget_waiting()
             self._sources.forget_attempt()
         self._look_again()
 
@@ -326,10 +322,11 @@ class EpochKeeper:
             self._look_again()
 
     def _stop_timers(self) -> None:
-        for timer in (self._timer, self._alarm, self._notice, self._replay):
+        for timer in (self._timer, self._alarm, self._notice):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._alarm = self._notice = self._replay = None
+        self._timer = self._alarm = self._notice = None
+        self._attempts.stop()
 
     def _verdicts_came(self) -> None:
         trees = self._verdicts.trees
@@ -339,7 +336,7 @@ class EpochKeeper:
     def _settle_own(self, tree: OpenTree) -> None:
         self._epoch.own -= 1
         if tree.failure is not None:
-            self._last_failure = tree.failure
+            self._attempts.last_failure = tree.failure
             self._epoch.spoil()
         elif not len(self._epoch.account):
             self._epoch.account.fruitless = 0  # there is no commit that would end the row of failures
@@ -364,75 +361,13 @@ class EpochKeeper:
     # Another attempt.
 
     def _repeat(self) -> None:
-        epoch, account = self._epoch, self._epoch.account
-        self._state.roll_back()
-        epoch.attempt.begin()
-        self._length.repeat()
-        for bolt in self._tasks.all_bolts:
-            bolt.forget_finish()
-        self._wave.begin_attempt()
-        messages = account.repeat()
-        # What the sources give from now on belongs to later epochs, also where all that is left was given up.
-        epoch.closing = len(account) > 0
+        self._attempts.repeat()
         self._wait_for_timers()
-        if account.fruitless >= self._configuration.max_attempts:
-            self._crashed("the end", self._name_of(account.number), self._failed_for_good())
-        elif account.is_whole and account.vain >= IN_VAIN * self._configuration.max_attempts:
-            self._crashed("the end", self._name_of(account.number), self._failed_in_vain())
-        elif account.is_whole:
-            self._emit_after_a_pause(messages)
-        else:
-            self._emit(messages, later=account.is_lone)
-
-    def _emit_after_a_pause(self, messages: Sequence[Message]) -> None:
-        pause = self._policy.pause(self._epoch.account.attempt - 1, self._random)
-        logger.warning(
-            "%s of topology %r has failed, attempt %s; its %s messages are emitted again in %.3g s, except those that "
-            "were given up",
-            self._name_of(self._epoch.account.number),
-            self._topology,
-            f"{self._epoch.account.attempt - 1:,}",
-            f"{len(self._epoch.account):,}",
-            pause,
-            extra=log_fields(self._topology),
-        )
-        self._waiting = messages
-        self._replay = self._loop.call_later(pause, self._emit_waiting)
-
-    def _emit_waiting(self) -> None:
-        messages, self._waiting, self._replay = self._waiting, (), None
-        self._emit(messages)
-
-    def _failed_in_vain(self) -> EpochFailed:
-        account = self._epoch.account
-        return EpochFailed(
-            f"epoch {account.number} has failed {account.vain} times in a row, each time for other messages of "
-            f"{len(account)}; have the bolt that fails them try again by itself, or have its source make it smaller"
-        )
 
     def _give_back(self, cut: CutEpoch) -> None:
-        """Forget what a source has cut, and has again; what others have emitted beside that is tried again."""
-        failure = cut.returned or SHUTDOWN
-        self._sources.take_back(cut.spout, self._epoch.account, failure)
-        self._epoch.cut = None
-        self._repeat()
-        cut.tell(failure)
+        self._attempts.give_back(cut)
+        self._wait_for_timers()
         self._sources.room_came()
-
-    def _failed_for_good(self) -> EpochFailed:
-        account, failure = self._epoch.account, self._last_failure
-        error = EpochFailed(
-            f"epoch {account.number} has failed {account.fruitless} times in a row, without a message to blame: "
-            f"{failure}"
-        )
-        error.__cause__ = None if failure is None else failure.exception
-        return error
-
-    def _emit(self, messages: Sequence[Message], *, later: bool = False) -> None:
-        """Have them emitted again, in an attempt at a lone message after a pause (law X7)."""
-        self._sources.emit(messages, later=later)
-        if not messages:
-            self._look_again()
 
     # The commit.
 
@@ -453,7 +388,7 @@ class EpochKeeper:
         first = self._sync_letters if self._has_unsynced else None
         self._has_unsynced = bool(commit.letters)
         self._writer.write(commit, partial(self._tell, closed, cut, commit.closed_at), first)
-        self._emit(epoch.account.resume())
+        self._attempts.emit(epoch.account.resume())
         if len(epoch.account):
             self._happened()
         self._wait_for_timers()
@@ -483,10 +418,7 @@ class EpochKeeper:
 
     def _not_written(self, epoch: int, error: Exception) -> None:
         self._has_failed = True
-        self._crashed("the commit", self._name_of(epoch), error)
-
-    def _name_of(self, epoch: int) -> str:
-        return f"epoch {epoch:,}"
+        self._crashed("the commit", name_of(epoch), error)
 
     def _tell(self, closed: Closed[Message], cut: CutEpoch | None, closed_at: float) -> None:
         self._durable = closed.number
