@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
@@ -22,6 +23,8 @@ from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
 from stormlet.errors import TopologyCrashed, TopologyStopping
 from stormlet.model.streams import Stream
 from stormlet.runtime.run.handle import Running
+
+logger = logging.getLogger("stormlet.connect")
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -82,9 +85,10 @@ class Route(Generic[T]):
                 with route.serving(running):
                     yield
 
-    200 with the values that the tree sent to ``collect``; 400 for a body that is no ``as_``, 401 without the
-    ``signature``, 405, 413; 422 for a ``Reject``; 500 if a bolt failed in all ``attempts``; 503 with ``Retry-After`` if
-    there is no room within ``patience`` seconds or the topology ends; 504 if the message timed out.
+    200 with the values that the tree sent to ``collect``, or with a ``problem`` if they have no JSON form; 400 for a
+    body that is no ``as_``, 401 without the ``signature``, 405, 413; 422 for a ``Reject``; 500 if a bolt failed in all
+    ``attempts``; 503 with ``Retry-After`` if there is no room within ``patience`` seconds or the topology ends; 504 if
+    the message timed out.
 
     Requests with the same ``Idempotency-Key`` are one message, as long as its answer is among the last ``remember``
     ones: one that comes meanwhile waits for it. A client that leaves does not end its tree.
@@ -182,13 +186,30 @@ class Route(Generic[T]):
         if self._running is None:
             return problem(503, "not ready", RETRY)
         try:
-            return Response(200, msgspec.json.encode(await self._outcome(self._running, value)))
+            outcome = await self._outcome(self._running, value)
         except TimeoutError:
             return problem(503, "overloaded", RETRY)
         except (TopologyStopping, TopologyCrashed):
             return problem(503, "stopping", RETRY)
         except TupleFailed as error:
             return response_to(error.failure)
+        return self._done(outcome)
+
+    def _done(self, outcome: object) -> Response:
+        """Return the answer of a tree that is done, whatever it has sent to ``collect``: no client may try that again,
+        and its key remembers it."""
+        try:
+            return Response(200, msgspec.json.encode(outcome))
+        except Exception as error:
+            component = "" if self._collect is None else self._collect.component
+            logger.error(
+                "%s: what it sent has no JSON form, so that the client of a route hears that its message is done, and "
+                "no values: %s: %s",
+                component,
+                type(error).__name__,
+                error,
+            )
+            return problem(200, f"done, but what {component} sent has no JSON form")
 
     async def _outcome(self, running: Running, value: T) -> object:
         async with asyncio.timeout(self._patience):
@@ -213,5 +234,5 @@ def response_to(failure: Failure) -> Response:
 
 
 def problem(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer that is none of a tree that is done."""
+    """Return an answer that has no values of a tree."""
     return Response(status, msgspec.json.encode({"problem": words}), headers or {})

@@ -42,14 +42,14 @@ class Shop:
         given = {"collect": self.receipts, **options}
         self.route = http.Route[Order](self.orders, as_=Order, **given)
 
-    async def sell(self, order: Order) -> str:
+    async def sell(self, order: Order) -> Any:
         self.sold[order.shop] += 1
         await asyncio.sleep(order.seconds)
         if order.shop == "closed":
             raise Reject("the shop is closed")
         if order.shop == "broken" or (order.shop == "once" and self.sold["once"] == 1):
             raise ValueError("a secret of the code")
-        return f"receipt of {order.shop}"
+        return object() if order.shop == "odd" else f"receipt of {order.shop}"
 
     @asynccontextmanager
     async def served(self) -> AsyncGenerator[tuple[Running, httpx.AsyncClient]]:
@@ -177,6 +177,22 @@ async def test_an_answer_that_is_none_is_not_remembered() -> None:
             response = await client.post("/", json={"shop": name}, headers={"Idempotency-Key": name})
             assert response.status_code == status
     assert shop.sold == {"once": 2, "closed": 1}
+
+
+async def test_values_without_a_json_form_are_no_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """The message is done, and may not run again: body and log say so, and whose values they are."""
+    shop = Shop()
+    async with shop.served() as (_, client):
+        for _ in range(2):
+            response = await client.post("/", json={"shop": "odd"}, headers={"Idempotency-Key": "k1"})
+            assert (response.status_code, response.json()) == (
+                200,
+                {"problem": "done, but what sell sent has no JSON form"},
+            )
+    assert shop.sold["odd"] == 1
+    (record,) = [each for each in caplog.records if each.name == "stormlet.connect"]
+    assert record.getMessage().startswith("sell: what it sent has no JSON form")
+    assert "objects of type object is unsupported" in record.getMessage()
 
 
 async def test_a_client_that_leaves_does_not_end_its_tree() -> None:
