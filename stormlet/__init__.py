@@ -10,6 +10,7 @@ The package, from the ground up. Imports only go down, and nothing inside import
     model/                   DECLARES: the user's description of a topology, checked before anything runs
     runtime/                 ACTS: coroutines, queues and timers around these
     topology                 the builder that users hold
+    drawing/                 a topology as a picture
     blocking, loading, log_formatter, testing/, spark/, bench/, cli/   the edges
 """
 

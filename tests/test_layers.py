@@ -23,7 +23,7 @@ ROWS = [
     {"files"},
     {"runtime", "state"},
     {"topology"},
-    {"blocking", "connect", "log_formatter"},
+    {"blocking", "connect", "drawing", "log_formatter"},
     {"__init__", "loading", "testing", "spark"},
     {"bench"},
     {"cli"},

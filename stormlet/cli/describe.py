@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from stormlet.cli.inspecting.drawing import grouping_words
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.core.shortened import printable
 from stormlet.core.state.timers import NAME as TIMERS
+from stormlet.drawing.drawing import grouping_words
 from stormlet.model.components import DEFAULT_STREAM, BasicBolt, BatchBolt, Bolt, Spout
 from stormlet.model.configuration import OPTIONS, Setting
 from stormlet.model.description import BoltSpec, SpoutSpec

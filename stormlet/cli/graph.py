@@ -9,11 +9,11 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from cyclopts import Parameter
 
-from stormlet.cli.inspecting.drawing import Drawing, draw
 from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, without_marks
 from stormlet.cli.inspecting.inspection import inspect_target
 from stormlet.cli.output import can_show, write_text, write_utf8
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions
+from stormlet.drawing.drawing import Drawing, draw
 from stormlet.errors import InvalidConfiguration
 
 EXAMPLES = """\
@@ -57,7 +57,7 @@ def graph(
     chosen = format or _format_of(output)
     if chosen == "svg":
         _check_layout_is_installed()
-    drawing = draw(inspect_target(target, options))
+    drawing = draw(inspect_target(target, options).plan)
     if output is not None:
         _write(output, _rendered(drawing, chosen))
     elif chosen == "text":
@@ -94,7 +94,7 @@ def _rendered(drawing: Drawing, format: Format) -> str:  # noqa: A002
         case "dot":
             return as_dot(drawing)
         case "svg":
-            from stormlet.cli.inspecting.svg import as_svg  # which loads the layout
+            from stormlet.drawing.svg import as_svg  # which loads the layout
 
             return as_svg(drawing)
 

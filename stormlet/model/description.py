@@ -286,6 +286,11 @@ class Description(msgspec.Struct, frozen=True):
             left += new
         return below
 
+    def sources_of(self, ids: Collection[str]) -> set[str]:
+        """Return the components that these subscribe to."""
+        bolts = [self.bolts[id] for id in ids if id in self.bolts]
+        return {each.source.component for bolt in bolts for each in bolt.inputs}
+
     def in_order(self) -> list[list[str]]:
         """Return the components upstream first; those that form a cycle stand together (law C2)."""
         return components_in_order(self._successors())

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Cell, Collector, Spout, SpoutCollector, Stream, Topology, Tuple, Value
 from stormlet.cli import main
-from stormlet.cli.inspecting.drawing import Drawing, Edge, Node, draw
 from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, escaped, without_marks
 from stormlet.cli.inspecting.inspection import inspect_topology
-from stormlet.cli.inspecting.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
-from stormlet.cli.inspecting.svg import as_svg, shortened
 from stormlet.core.shortened import printable
+from stormlet.drawing.drawing import Drawing, Edge, Node, draw
+from stormlet.drawing.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
+from stormlet.drawing.svg import as_svg, shortened
 from stormlet.model.setting_layers import lay
 from tests.cli.flows import write
 
@@ -69,7 +69,7 @@ def same(value: int) -> int:
 
 
 def drawing(topology: Topology, **settings: object) -> Drawing:
-    return draw(inspect_topology(topology, lay([])))
+    return draw(inspect_topology(topology, lay([])).plan)
 
 
 def edges(topology: Topology) -> list[tuple[str, str, str, bool]]:
@@ -312,6 +312,14 @@ def test_svg_takes_any_name(names: list[str]) -> None:
     for name in names:
         assert shortened(name, 32) in texts
         assert printable(name) in titles
+
+
+def test_programs_find_components_and_subscriptions_in_the_svg() -> None:
+    """Each has its name as ``data-id``."""
+    svg = ET.fromstring(as_svg(drawing(crawler())))
+    found = [each.get("data-id") for each in svg.iterfind(".//*[@data-id]")]
+    assert found[-4:] == ["seeds", "fetch", "parse", "index"]
+    assert found[:2] == ["seeds > fetch, shuffle", "fetch > fetch, local_or_shuffle"]
 
 
 @given(names)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from stormlet.cli.inspecting.drawing import Drawing, Edge, Node
 from stormlet.core.shortened import printable
+from stormlet.drawing.drawing import Drawing, Edge, Node
 
 MARKS = "▷●├└│─╌▶↺"
 PLAIN_MARKS = str.maketrans(dict(zip(MARKS, [">", "*", "|", "`", "|", "-", ".", ">", "(back)"], strict=True)))

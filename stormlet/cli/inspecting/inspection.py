@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from stormlet.cli.parameters import TargetOptions
-from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
+from stormlet.drawing.drawing import counts_of
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.planning import Plan, plan
@@ -46,13 +46,7 @@ class Inspection(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> str:
         """The numbers of spouts, bolts, tasks and ackers."""
-        numbers = {
-            "spout": len(self.description.spouts),
-            "bolt": len(self.description.bolts),
-            "task": sum(map(len, self.plan.tasks.values())),
-            "acker": len(self.plan.ackers),
-        }
-        return ", ".join(counted(number, noun) for noun, number in numbers.items())
+        return counts_of(self.plan)
 
     @property
     def headline(self) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
-from stormlet.cli.inspecting.drawing import Drawing, Edge, Node, draw
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
+from stormlet.drawing.drawing import Drawing, Edge, Node, draw
 from stormlet.model.description import Description
 from stormlet.spark.engine.planning.combiners import combiner_of, folds
 from stormlet.spark.engine.planning.layout import Layout, lay_out
@@ -26,7 +26,7 @@ LABEL = 10
 def stages_of(inspection: Inspection, width: int) -> str:
     """The stages, in lines that are no wider than ``width`` columns where names allow it. Raises
     :class:`~stormlet.errors.InvalidTopology` if Spark cannot run the topology."""
-    shown = _Stages(inspection.description, draw(inspection), _layout(inspection), width)
+    shown = _Stages(inspection.description, draw(inspection.plan), _layout(inspection), width)
     return "\n".join([shown.headline, "", *shown.lines(), *shown.legend()]) + "\n"
 
 

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 
-from stormlet.cli.inspecting.anchoring import Code, anchors_itself, code_in
 from stormlet.cli.inspecting.checks.finding import Finding, upstream
+from stormlet.drawing.anchoring import Code, anchors_itself, code_in
 from stormlet.model.components import BoltBase, Spout
 from stormlet.model.description import BoltSpec, Description
 from stormlet.model.logic import LogicKind, component_class

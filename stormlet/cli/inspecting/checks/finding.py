@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -26,12 +26,6 @@ class Finding(msgspec.Struct, frozen=True):
 def options_of(description: Description, component: SpoutSpec | BoltSpec) -> Configuration:
     """The options of the topology with the component's own laid over."""
     return configure(description.configuration, component.options, repr(component.id))
-
-
-def sources_of(description: Description, ids: Collection[str]) -> set[str]:
-    """The components that these subscribe to."""
-    bolts = [description.bolts[id] for id in ids if id in description.bolts]
-    return {each.source.component for bolt in bolts for each in bolt.inputs}
 
 
 def upstream(description: Description, *bolts: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:

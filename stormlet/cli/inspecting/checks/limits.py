@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.inspecting.anchoring import tracks
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
+from stormlet.drawing.anchoring import tracks
 from stormlet.model.components import BatchBolt
 from stormlet.model.configuration import Configuration
 from stormlet.model.description import BoltSpec, Description, SpoutSpec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.inspecting.anchoring import code_in, tracks
-from stormlet.cli.inspecting.checks.finding import Finding, options_of, sources_of, upstream
+from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
 from stormlet.core.groupings import Fields, Global, PartialKey
+from stormlet.drawing.anchoring import code_in, tracks
 from stormlet.model.checks.key_types import unroutable_types
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
@@ -43,7 +43,7 @@ def shortest_cycle(description: Description, group: list[str]) -> list[str]:
     seen = {start}
     for way in ways:  # grows
         for bolt in description.bolts.values():
-            if way[-1] in sources_of(description, [bolt.id]):
+            if way[-1] in description.sources_of([bolt.id]):
                 if bolt.id == start:
                     return [*way, start]
                 if bolt.id in group and bolt.id not in seen:
@@ -109,7 +109,7 @@ def _reached_by_hosts(description: Description) -> set[str]:
     """The components downstream of spouts that the host feeds: it may ``collect`` their streams (law C4)."""
     reached = {id for id, spout in description.spouts.items() if spout.kind is SourceKind.FED}
     for group in description.in_order():
-        if sources_of(description, group) & reached:
+        if description.sources_of(group) & reached:
             reached.update(group)
     return reached
 

@@ -8,13 +8,11 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from stormlet.cli.inspecting.anchoring import anchors, tracks
-from stormlet.cli.inspecting.checks.finding import sources_of
-from stormlet.cli.inspecting.inspection import Inspection
-from stormlet.cli.units import counted
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
+from stormlet.drawing.anchoring import anchors, tracks
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.planning import Plan
 from stormlet.model.streams import StreamId, Subscription
 
 
@@ -60,9 +58,9 @@ class Drawing:
     edges: Sequence[Edge]
 
 
-def draw(inspection: Inspection) -> Drawing:
-    """The drawing of a topology as it would run."""
-    description = inspection.description
+def draw(plan: Plan) -> Drawing:
+    """The drawing of a topology as it runs, or would run."""
+    description = plan.description
     order = declared_order(description)
     places = {id: place for place, id in enumerate(order)}
     tracked = tracked_streams(description)
@@ -73,7 +71,22 @@ def draw(inspection: Inspection) -> Drawing:
     ]
     edges.sort(key=lambda edge: (places[edge.source], places[edge.target]))
     nodes = [_node(description.components[id]) for id in order]
-    return Drawing(description.name, inspection.counts, nodes, edges)
+    return Drawing(description.name, counts_of(plan), nodes, edges)
+
+
+def counts_of(plan: Plan) -> str:
+    """The numbers of spouts, bolts, tasks and ackers in words."""
+    numbers = {
+        "spout": len(plan.description.spouts),
+        "bolt": len(plan.description.bolts),
+        "task": sum(map(len, plan.tasks.values())),
+        "acker": len(plan.ackers),
+    }
+    return ", ".join(_counted(number, noun) for noun, number in numbers.items())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def declared_order(description: Description) -> list[str]:
@@ -83,7 +96,7 @@ def declared_order(description: Description) -> list[str]:
     group_of = {id: number for number, group in enumerate(groups) for id in group}
     sorter = TopologicalSorter[int]()
     for number, group in enumerate(groups):
-        sorter.add(number, *({group_of[id] for id in sources_of(description, group)} - {number}))
+        sorter.add(number, *({group_of[id] for id in description.sources_of(group)} - {number}))
     sorter.prepare()
     order: list[str] = []
     ready: list[tuple[int, int]] = []
@@ -140,7 +153,7 @@ def _function_name(key: Callable[[object], object]) -> str:
 
 
 def _node(spec: SpoutSpec | BoltSpec) -> Node:
-    details = [counted(spec.parallelism, "task")]
+    details = [_counted(spec.parallelism, "task")]
     if isinstance(spec, BoltSpec):
         if spec.concurrency > 1:
             details.append(f"{spec.concurrency:,} at a time")

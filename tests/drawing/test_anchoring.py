@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, TaskContext, Tuple
-from stormlet.cli.inspecting.anchoring import code_of, is_untied
+from stormlet.drawing.anchoring import code_of, is_untied
 
 T = TypeVar("T", bound=Callable[..., object])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from unicodedata import east_asian_width
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from rich.cells import cell_len
-
-from stormlet.cli.inspecting.drawing import Drawing, Edge, Node
-from stormlet.cli.inspecting.layout import (
+from stormlet.core.shortened import printable
+from stormlet.drawing.drawing import Drawing, Edge, Node
+from stormlet.drawing.layout import (
     LOOP_RISE,
     NODE_HEIGHT,
     Layout,
@@ -20,7 +20,6 @@ from stormlet.cli.inspecting.layout import (
     loop_over,
     ports,
 )
-from stormlet.core.shortened import printable
 
 
 def shortened(text: str, length: int) -> str:
@@ -33,7 +32,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """About how wide a text is, in pixels, whatever sans serif font it is drawn in; rather more than less."""
     narrow, wide = "iljtfrI.,:;'|()[]! ", "mwMWABCDGHKNOQRUVXYZ@%_"
     widths = {**dict.fromkeys(narrow, 0.38), **dict.fromkeys(wide, 0.84)}
-    ems = sum(widths.get(each, 0.63) if cell_len(each) < 2 else 1.05 for each in text)
+    ems = sum(1.05 if east_asian_width(each) in "WF" else widths.get(each, 0.63) for each in text)
     return ems * size * (1.12 if bold else 1.0)
 
 
@@ -165,12 +164,13 @@ def _box(parent: Element, look: str, **attributes: float) -> None:
     SubElement(parent, "rect", {"class": look, **figures})
 
 
-def _line(parent: Element, look: str, path: str) -> None:
-    SubElement(parent, "path", {"class": look, "d": path, "marker-end": "url(#stormlet-head)"})
+def _line(parent: Element, look: str, path: str, id: str = "") -> None:
+    named = {"data-id": id} if id else {}
+    SubElement(parent, "path", {"class": look, "d": path, "marker-end": "url(#stormlet-head)", **named})
 
 
 def _draw_node(parent: Element, node: Node, place: Place) -> None:
-    group = SubElement(parent, "g")
+    group = SubElement(parent, "g", {"data-id": printable(node.id)})
     SubElement(group, "title").text = printable(node.id)
     look = "spout" if node.is_spout else "bolt"
     _shape(group, look, place.left, place.y, place.right - place.left, NODE_HEIGHT)
@@ -184,7 +184,7 @@ def _draw_edges(parent: Element, drawing: Drawing, wires: Sequence[Wire], layout
     for number, (edge, wire) in enumerate(zip(drawing.edges, wires, strict=True)):
         node = layout.components[wire.source]
         line = loop_over(node) if wire.is_loop else line_of(number, wire, layout, ends)
-        _line(parent, "edge" if edge.is_tracked else "edge untracked", line)
+        _line(parent, "edge" if edge.is_tracked else "edge untracked", line, id=_edge_id(edge))
     loops = Counter[int]()
     for number, (edge, wire) in enumerate(zip(drawing.edges, wires, strict=True)):
         if not wire.is_loop:
@@ -211,6 +211,10 @@ def _node_width(node: Node) -> float:
 
 def _detail(node: Node) -> str:
     return " · ".join(("spout" if node.is_spout else "bolt", *node.details))
+
+
+def _edge_id(edge: Edge) -> str:
+    return printable(f"{edge.source} > {edge.target}, {edge.label}")
 
 
 def _label(edge: Edge) -> str:
