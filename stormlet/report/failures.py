@@ -45,6 +45,10 @@ class RepeatedFailure(msgspec.Struct, frozen=True):
     message_id: object = None
     """The message that it last happened on, where that is known."""
     count: int = 1
+    at: float = 0.0
+    """The time of the loop when it last happened."""
+    traceback: str = ""
+    """The traceback of the first one, cut at its beginning if it is very long; empty where nothing was raised."""
 
     @property
     def key(self) -> Key:
@@ -64,6 +68,7 @@ class FailureCounts:
         self._last: dict[Key, RepeatedFailure] = {}
         self._counts: dict[Key, int] = {}
         self._unreported: dict[Key, int] = {}
+        self._tracebacks: dict[Key, str] = {}
         self._kinds = Counter[tuple[str, str]]()
 
     def distinguished(self, failure: RepeatedFailure) -> RepeatedFailure:
@@ -71,6 +76,10 @@ class FailureCounts:
         if failure.key in self._counts or self._kinds[failure.component, failure.what] < MOST_KINDS:
             return failure
         return msgspec.structs.replace(failure, kind=OTHER_KINDS, place="")
+
+    def is_new(self, failure: RepeatedFailure) -> bool:
+        """Return True for the first one of a kind, as it is counted."""
+        return failure.key not in self._counts
 
     def add(self, failure: RepeatedFailure) -> bool:
         """Count one more, or as many as its ``count`` says. Return True if it is the first of its kind, which should be
@@ -82,6 +91,7 @@ class FailureCounts:
         self._counts[key] = self._counts.get(key, 0) + failure.count
         if is_first:
             self._kinds[failure.component, failure.what] += 1
+            self._tracebacks[key] = failure.traceback
         else:
             self._unreported[key] = self._unreported.get(key, 0) + failure.count
         return is_first
@@ -96,4 +106,6 @@ class FailureCounts:
         return [(self._counted(key), more) for key, more in unreported.items()]
 
     def _counted(self, key: Key) -> RepeatedFailure:
-        return msgspec.structs.replace(self._last[key], count=self._counts[key])
+        return msgspec.structs.replace(
+            self._last[key], count=self._counts[key], traceback=self._tracebacks[key]
+        )

@@ -10,10 +10,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
+from traceback import format_exception
+
+from msgspec.structs import replace
 
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.retries import Restarts
-from stormlet.core.shortened import cut, printable, shortened
+from stormlet.core.shortened import cut, escaped, printable, shortened
 from stormlet.core.tracebacks import forget_earlier_raises, raised_in
 from stormlet.errors import TaskKilled
 from stormlet.model.plan import TaskPlan
@@ -23,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 SHOWN_VALUES = 3
 """The number of values of a failed batch that a line shows."""
+LONGEST_TRACEBACK = 8000
+"""Characters of a traceback that are kept of each kind of failures."""
 COUNTED_FOR = 10.0
 """Seconds from the first repetition of a failure until its count is logged."""
 
@@ -162,7 +167,8 @@ class FailureLog:
     ) -> None:
         # Before it is counted, as the line and its fields must name the kind that it is counted as.
         failure = self._counts.distinguished(failure)
-        first = self._counts.add(failure)
+        traceback = _traceback(error) if self._counts.is_new(failure) else ""  # which takes long to write
+        first = self._counts.add(replace(failure, at=self._loop.time(), traceback=traceback))
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
         # The repetitions are for those who have asked for DEBUG; all others get their number (law B4).
         logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
@@ -221,6 +227,13 @@ def _and_value(failure: RepeatedFailure) -> str:
 def _shown(values: Sequence[object]) -> str:
     shown = ", ".join(map(shortened, values[:SHOWN_VALUES]))
     return shown if len(values) <= SHOWN_VALUES else f"{shown} and {len(values) - SHOWN_VALUES} more"
+
+
+def _traceback(error: BaseException | None) -> str:
+    if error is None:
+        return ""
+    text = "".join(format_exception(error))
+    return escaped(text[-LONGEST_TRACEBACK:].encode("utf-8", "backslashreplace").decode())
 
 
 def _place(error: BaseException) -> str:

@@ -41,6 +41,23 @@ async def test_a_flood_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.simulated_time
+async def test_a_failure_has_the_traceback_of_the_first_one_and_the_time_of_the_last() -> None:
+    """The others of its kind have none written, which would take longer than to fail."""
+
+    async def fail_late(value: int) -> None:
+        await asyncio.sleep(10)
+        fail(value)
+
+    topology = Topology("slow", max_attempts=1)
+    topology.bolt("fail", fail_late, topology.spout("numbers", range(3)).shuffle())
+    running = await run_to_end(topology, dead_letters=ignore)
+    (raised,) = (each for each in running.failures() if each.what == "execute")
+    assert "in fail_late\n" in raised.traceback
+    assert raised.traceback.endswith("ValueError: no 0\n")
+    assert (raised.count, raised.at) == (3, 30.0)
+
+
+@pytest.mark.simulated_time
 async def test_classes_that_are_made_at_run_time_are_no_flood(caplog: pytest.LogCaptureFixture) -> None:
     """The first hundred have a line each; the others are one line, a word on that, and a count."""
 

@@ -69,6 +69,8 @@ class Running:
         loop = asyncio.get_running_loop()
         description = plan.description
         self._name = description.name
+        self._plan = plan
+        self._configurations = configurations
         self._configuration = description.configuration
         self._loop = loop
         # First, as every task reports its crash there. What is made later gets all that was made before it.
@@ -264,6 +266,21 @@ class Running:
                 f"topology {self._name!r} has no task {task_index} of {component!r}; components: {known}"
             )
         tasks[task_index].die(TaskKilled("somebody has killed it"))
+
+    @property
+    def plan(self) -> Plan:
+        """The tasks of this run, and the subscriptions between them."""
+        return self._plan
+
+    @property
+    def configurations(self) -> Mapping[str, Configuration]:
+        """The configuration of each component in this run; that of the topology is in the plan's description."""
+        return self._configurations
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it runs on."""
+        return self._loop
 
     def statistics(self) -> Statistics:
         """Exact counts since the start."""
