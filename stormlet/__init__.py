@@ -37,6 +37,7 @@ from stormlet.core.tracebacks import Call
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
     AlreadySettled,
+    BrokerGivenUp,
     BrokerRefused,
     ConnectionLost,
     ConnectorError,
@@ -103,6 +104,7 @@ __all__ = [
     "BasicBolt",
     "BatchBolt",
     "Bolt",
+    "BrokerGivenUp",
     "BrokerRefused",
     "Call",
     "Cell",

@@ -26,6 +26,7 @@
     ├── ConnectorError                       what a connector reports of its broker
     │   ├── ConnectionLost                   … it cannot be reached now, and is tried again
     │   ├── BrokerRefused                    … it refuses, and will do so again
+    │   │   └── BrokerGivenUp                … for so long that the topology crashes
     │   └── NotSettled                       … it cannot settle this now, and is to be asked again
     ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
     └── SparkFailed                          reading from Spark, or writing to it, has failed
@@ -166,6 +167,11 @@ class ConnectionLost(ConnectorError):
 class BrokerRefused(ConnectorError):
     """The broker refuses what is asked for, and will do so again: a wrong password, a queue or topic that is not there,
     a certificate that is not valid. The message names it (law R8)."""
+
+
+class BrokerGivenUp(BrokerRefused):
+    """The broker has done nothing but refuse for ``give_up`` seconds. No input is to blame, and no restart helps: the
+    topology crashes, whichever of its tasks raises this (law R8)."""
 
 
 class NotSettled(ConnectorError):

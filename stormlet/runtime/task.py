@@ -24,6 +24,7 @@ from typing import Any
 from stormlet.core.life import TaskEvent, TaskState
 from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import (
+    BrokerGivenUp,
     MistakenFactory,
     NotExactlyOnce,
     StartFailed,
@@ -38,7 +39,7 @@ from stormlet.runtime.life import Life
 from stormlet.runtime.slow_code import CodeInUse, Watched, place_in, restarting
 from stormlet.runtime.usercode import UserCode
 
-FINAL = (MistakenFactory, NotExactlyOnce, StateUnusable)
+FINAL = (BrokerGivenUp, MistakenFactory, NotExactlyOnce, StateUnusable)
 """Errors that a restart cannot cure."""
 OTHERS_DOING = (TaskKilled, StrayCancellation)
 """Causes of death that are no exception of the task's own code."""

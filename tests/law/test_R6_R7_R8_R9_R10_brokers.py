@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from stormlet import DeadLetter, Reject, StartFailed, Topology, TopologyCrashed
+from stormlet import DeadLetter, FailureKind, Reject, StartFailed, Topology, TopologyCrashed
 from stormlet.connect.address import Address, read_address
 from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.connect.session import (
@@ -304,7 +304,7 @@ async def test_R8_a_start_without_the_broker_fails(sim: Simulation) -> None:
 @pytest.mark.simulated_time
 async def test_R8_a_broker_that_refuses_for_long_crashes_the_topology(sim: Simulation) -> None:
     """A queue that was removed does not come back by itself."""
-    consumer = Consumer(Broker("sqs"), quick, settings={"give_up": 60.0}, max_restarts=0)
+    consumer = Consumer(Broker("sqs"), quick, settings={"give_up": 60.0})
     with pytest.raises(TopologyCrashed, match="NOT_FOUND"):  # noqa: PT012 - the block is the run
         async with consumer.run() as running:
             consumer.broker.missing.append("orders")
@@ -312,6 +312,23 @@ async def test_R8_a_broker_that_refuses_for_long_crashes_the_topology(sim: Simul
             await sim.advance(seconds=50)
             assert running.health().crash is None
             await sim.advance(seconds=30)
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_sink_that_is_refused_for_long_crashes_the_topology(sim: Simulation) -> None:
+    """None of its inputs is to blame: they have no outcome, and come again in the next run."""
+    broker, letters = Broker("rabbitmq-4.0"), list[DeadLetter]()
+    topology = Topology("sending", max_spout_pending=50)
+    numbers = topology.spout("numbers", range(200))
+    topology.bolt("send", TwinSink[int](broker, "done", size=20, give_up=60.0), numbers.shuffle())
+    with pytest.raises(TopologyCrashed, match="NOT_FOUND"):  # noqa: PT012 - the block is the run
+        async with topology.run(dead_letters=letters.append) as running:
+            broker.missing.append("done")
+            broker.cut()
+            await sim.advance(seconds=50)
+            assert (running.health().crash, running.statistics().components["numbers"].failed) == (None, 0)
+            await sim.advance(seconds=30)
+    assert {each.failure.kind for each in letters} <= {FailureKind.SHUTDOWN}
 
 
 PASSWORD = "p@ss w/rd"

@@ -11,7 +11,7 @@ from stormlet.connect.address import Address
 from stormlet.connect.driver.status import Status
 from stormlet.connect.secrets import scrubbed
 from stormlet.core.settlement.reconnects import ReconnectPolicy
-from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
+from stormlet.errors import BrokerGivenUp, BrokerRefused, ConnectionLost, ConnectorError
 from stormlet.report.connections import ConnectionState
 
 S = TypeVar("S")
@@ -62,7 +62,7 @@ class Connecting:
         return session
 
     async def again(self, connect: Callable[[], Awaitable[S]], lost: Exception) -> S:
-        """Connect as often as it takes. Raise :class:`~stormlet.errors.BrokerRefused` if the broker has done nothing
+        """Connect as often as it takes. Raise :class:`~stormlet.errors.BrokerGivenUp` if the broker has done nothing
         but refuse for ``give_up`` seconds."""
         status, loop = self._status, asyncio.get_running_loop()
         status.become(ConnectionState.RECONNECTING, self.words(lost))
@@ -76,7 +76,7 @@ class Connecting:
                 status.error = self.words(error)
                 refused_since = loop.time() if refused_since is None else refused_since
                 if loop.time() - refused_since >= self._give_up:
-                    raise self.without_secrets(error) from None
+                    raise BrokerGivenUp(status.error) from None
             except LOSSES as error:
                 status.error, refused_since = self.words(error), None
             else:

@@ -30,7 +30,7 @@ from stormlet.connect.http.idempotency import key_of
 from stormlet.connect.session import DONE, Item, SinkContext, Written
 from stormlet.connect.sink import Sink
 from stormlet.core.settlement.reconnects import ReconnectPolicy
-from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
+from stormlet.errors import BrokerGivenUp, BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
 
 if TYPE_CHECKING:
     import aiohttp
@@ -220,7 +220,7 @@ class PostSession:
         elif self._refused_since is None:
             self._refused_since = now
         elif now - self._refused_since >= self._sink.settings.give_up:
-            raise BrokerRefused(f"{self._address} {answer.words}")
+            raise BrokerGivenUp(f"{self._address} {answer.words}")
         if now >= self._resume_at:  # those that were under way together are one failure
             self._failures += 1
         pause = self._policy.pause(self._failures, self._context.random)

@@ -28,7 +28,14 @@ from typing import NoReturn
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import text_of
 from stormlet.core.tuples import HELD, LOST, OPEN, unseen
-from stormlet.errors import KeyFunctionFailed, MistakenFactory, Reject, StateUnusable, StrayCancellation
+from stormlet.errors import (
+    BrokerGivenUp,
+    KeyFunctionFailed,
+    MistakenFactory,
+    Reject,
+    StateUnusable,
+    StrayCancellation,
+)
 from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
@@ -48,7 +55,7 @@ from stormlet.runtime.wire.own_trees import OwnTrees
 
 EMITTING = ("tick", "flush", "finish")
 """Methods that emit, and so may be thought to do so by returning a value."""
-FATAL = (KeyFunctionFailed, MistakenFactory, StateUnusable)
+FATAL = (BrokerGivenUp, KeyFunctionFailed, MistakenFactory, StateUnusable)
 """Errors that are no fault of the input, whatever ``on_error`` says."""
 PAUSE_BETWEEN_TICKS = 0.05
 """The part of an interval that must pass before the next tick, after one that took longer than the interval."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 import subprocess
+import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from stormlet import DeadLetter, StartFailed, Topology, TupleFailed
+from stormlet import DeadLetter, StartFailed, Topology, TopologyCrashed, TupleFailed
 from stormlet.connect import http
 from stormlet.connect.http.answers import LONGEST_WAIT, Meaning, meaning_of, seconds_of
 from stormlet.connect.http.idempotency import key_of
@@ -244,7 +245,7 @@ async def test_a_value_that_makes_no_request_is_a_dead_letter(service: Service) 
 async def test_a_secret_is_sent_and_never_shown(
     service: Service, url: str, password: Secret | None, header: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also if the service refuses it, for ``give_up`` seconds."""
+    """Also if the service refuses it, for ``give_up`` seconds, by which the topology crashes."""
     caplog.set_level(logging.DEBUG)
     service.answer = lambda body, time: 401
     sink = http.Post[int](
@@ -252,12 +253,13 @@ async def test_a_secret_is_sent_and_never_shown(
     )
     sent = Sent(service, [1], sink)
     seen = [repr(sink), repr(sent.topology.describe())]
-    async with sent.topology.run(dead_letters=sent.letters.append) as running:
-        await asyncio.sleep(0.1)
-        seen += [repr(running.health()), repr(running.statistics())]
-        assert "answers 401" in running.health().connections["tell[0]"].error
-        await asyncio.sleep(0.5)
-        seen += [repr(running.failures()), repr(running.health())]
+    with pytest.raises(TopologyCrashed, match="answers 401") as crashed:  # noqa: PT012 - the block is the run
+        async with sent.topology.run(dead_letters=sent.letters.append) as running:
+            await asyncio.sleep(0.1)
+            seen += [repr(running.health()), repr(running.statistics())]
+            assert "answers 401" in running.health().connections["tell[0]"].error
+            await asyncio.sleep(10)
+    seen += [repr(running.failures()), repr(running.health()), *traceback.format_exception(crashed.value)]
     assert service.calls[0][1]["Authorization"] == header
     seen += [caplog.text, *map(repr, sent.letters)]
     assert "hunter2" not in "\n".join(seen)
