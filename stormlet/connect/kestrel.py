@@ -147,13 +147,19 @@ class Wire:
         self._fields(await self._line(), b"END", 1)
         return body[:-2]
 
-    async def set(self, items: Sequence[tuple[str, bytes]]) -> None:
-        """Append items to queues, each when the server has said so."""
+    async def set(self, items: Sequence[tuple[str, bytes]]) -> list[str]:
+        """Append items to queues; return what the server says of each: nothing, or why it does not take it."""
         await self._send(
             b"".join(b"SET %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(body), body) for key, body in items)
         )
-        for _ in items:
-            self._fields(await self._line(), b"STORED", 1)
+        return [self._refusal(await self._line()) for _ in items]
+
+    def _refusal(self, line: bytes) -> str:
+        try:
+            self._fields(line, b"STORED", 1)
+        except BrokerRefused as error:
+            return str(error)
+        return ""
 
     async def items(self, queue: str) -> int:
         """Return the number of items in a queue, with those that are open."""
@@ -302,9 +308,10 @@ class SetSession:
         self._wire = wire
 
     async def write(self, items: Sequence[Item]) -> Sequence[Written]:
-        """Append these, each acked by ``STORED``."""
-        await self._wire.set([(self._sink.queue, self._sink.encode(item.value)) for item in items])
-        return [DONE] * len(items)
+        """Append these, each acked by ``STORED``. The answers behind one that is refused are read all the same: they
+        would be taken for those of the next batch."""
+        said = await self._wire.set([(self._sink.queue, self._sink.encode(item.value)) for item in items])
+        return [Written(words) if words else DONE for words in said]
 
     async def close(self) -> None:
         """End it."""

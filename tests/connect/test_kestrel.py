@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import StartFailed, Topology
+from stormlet import DeadLetter, StartFailed, Topology
 from stormlet.connect import kestrel
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
@@ -93,6 +93,26 @@ async def test_lines_go_through_a_topology_and_back() -> None:
             while len(server.left("words")) < 2 or server.left("sentences"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert server.left("words") == [b'["the","cow"]', b'["the","moon"]']
+    await server.stop()
+
+
+@pytest.mark.asyncio
+async def test_an_item_that_is_refused_is_no_answer_to_the_next_batch() -> None:
+    """It fails alone, and each other one is acked when the server has that one."""
+    server, letters = KestrelServer(), list[DeadLetter]()
+    await server.start()
+    server.most_bytes = 10
+    bodies = [b"%04d" % number for number in range(30)]
+    bodies[7] = b"x" * 11
+    topology = Topology("sending", max_spout_pending=10, replay_delay=0.01)
+    sink = kestrel.Set[bytes](f"kestrel://127.0.0.1:{server.port}", "done", size=5)
+    topology.bolt("send", sink, topology.spout("bodies", bodies).shuffle())
+    async with topology.run(dead_letters=letters.append) as running:
+        await running.finished()
+        assert running.statistics().components["bodies"].acked == 29
+    assert server.left("done") == sorted({*bodies} - {bodies[7]})
+    assert [letter.value for letter in letters] == [bodies[7]]
+    assert "the item is too large" in str(letters[0].failure)
     await server.stop()
 
 

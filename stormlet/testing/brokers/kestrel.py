@@ -15,6 +15,8 @@ class KestrelServer:
         self.open: dict[asyncio.StreamWriter, tuple[str, bytes]] = {}
         """The item that each connection has open."""
         self.port = 0
+        self.most_bytes = 2**20
+        """An item that has more is refused."""
         self.connections = 0
         """Connections that it has taken."""
         self._server: asyncio.Server | None = None
@@ -62,8 +64,11 @@ class KestrelServer:
                 await self._get(key.decode(), writer)
             case [b"SET", key, _, _, size]:
                 body = (await reader.readexactly(int(size) + 2))[:-2]
-                self.queues[key.decode()].append(body)
-                writer.write(b"STORED\r\n")
+                if len(body) > self.most_bytes:
+                    writer.write(b"SERVER_ERROR the item is too large\r\n")
+                else:
+                    self.queues[key.decode()].append(body)
+                    writer.write(b"STORED\r\n")
             case [b"STATS"]:
                 for name, items in self.queues.items():
                     lent = sum(each == name for each, _ in self.open.values())
