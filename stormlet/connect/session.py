@@ -52,8 +52,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """True if receipts stay valid when the connection is lost: they belong to the message, not to the channel."""
     can_return: bool = False
     """True if a message can be given back without a penalty, such as an increased delivery count."""
-    can_delay: bool = False
-    """True if what is given back can be delayed."""
     has_dead_letters: bool = False
     """True if messages that are given up are to be rejected, so that the broker keeps them; otherwise the dead letters
     of the run have them, and the broker is told that they are done. Never both."""

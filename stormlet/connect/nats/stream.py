@@ -115,7 +115,6 @@ class Stream(Source[T]):
             lease=self.stream_settings.lease,
             receipts_survive=True,
             can_return=True,
-            can_delay=True,
             has_dead_letters=self.stream_settings.rejects,
             has_lag=True,
         )

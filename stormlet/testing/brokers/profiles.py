@@ -62,9 +62,7 @@ PROFILES: Final = {
         Profile(
             name="jetstream",
             schemes=("nats", "tls"),
-            capabilities=_each(
-                lease=30.0, receipts_survive=True, can_return=True, can_delay=True, has_dead_letters=True
-            ),
+            capabilities=_each(lease=30.0, receipts_survive=True, can_return=True, has_dead_letters=True),
         ),
         Profile(
             name="sqs",
