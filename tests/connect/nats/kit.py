@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
-from random import Random
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, ClassVar
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -15,23 +14,26 @@ from nats.js.api import ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
 
 from stormlet.connect import nats
-from stormlet.connect.address import read_address
-from stormlet.connect.driver.context import SourceTask
 from stormlet.connect.nats.publish import PublishSession
 from stormlet.connect.nats.session import StreamSession
-from stormlet.connect.session import Delivery, Item, Rejection, Settlement, Written
-from stormlet.core.settlement.prefix import Prefix
+from stormlet.connect.session import Written
+from tests.connect.place import Place
+from tests.connect.sessions import begun, write
 
 CONSUMER = "c"
 
 
-class Server:
+class Server(Place):
     """A client that makes streams, publishes and looks. ``stream`` is the test's own, of the subjects ``stream.>``."""
 
+    lease: ClassVar = {"lease": 1.0}
+    forgets = 300  # the server writes acks to its disk a moment later
+
     def __init__(self, url: str, stream: str) -> None:
-        self.url = url
+        super().__init__(url, stream)
         self.stream = stream
         self.subject = f"{stream}.new"
+        self._told = f"{stream}_told"
         self.client = Client()
 
     async def __aenter__(self) -> Server:
@@ -108,84 +110,41 @@ class Server:
         yield told
         await subscription.unsubscribe()
 
-    @asynccontextmanager
-    async def consuming(
-        self, *, url: str = "", credit: int = 100, **options: Any
-    ) -> AsyncIterator[StreamSession]:
+    def consuming(self, *, credit: int = 100, **options: Any) -> AbstractAsyncContextManager[StreamSession]:
         """A session of a source."""
-        source = self.source(url=url, **options)
-        session = await source.begin(read_address(source.url or "", where="here"), context(credit))
-        try:
-            yield session
-        finally:
-            await session.close()
+        return begun(self.source(**options), credit)
 
-    def source(self, *, url: str = "", **options: Any) -> nats.Stream[Any]:
-        """A source of the stream."""
-        return nats.Stream(url or self.url, self.stream, **{"consumer": CONSUMER, **options})
-
-    @asynccontextmanager
-    async def publishing(self, *, url: str = "", **options: Any) -> AsyncIterator[PublishSession]:
+    def publishing(self, *, url: str = "", **options: Any) -> AbstractAsyncContextManager[PublishSession]:
         """A session of a sink."""
-        sink = nats.Publish[Any](url or self.url, **{"subject": self.subject, **options})
-        session = await sink.begin(read_address(sink.url or "", where="here"), context())
-        try:
-            yield session
-        finally:
-            await session.close()
+        return begun(nats.Publish[Any](url or self.url, **{"subject": self.subject, **options}))
 
     async def write(self, *values: object, **options: Any) -> Sequence[Written]:
         """Write values by a sink's session."""
-        async with self.publishing(**options) as session:
-            return await session.write([each if isinstance(each, Item) else Item(each) for each in values])
+        return await write(nats.Publish[Any](self.url, **{"subject": self.subject, **options}), *values)
+
+    # As a place.
+
+    async def fill(self, *bodies: str) -> None:
+        await self.publish(*bodies)
+
+    def through(self, port: int) -> str:
+        return through(self.url, port)
+
+    def source(self, *, url: str = "", **options: Any) -> nats.Stream[Any]:
+        return nats.Stream(url or self.url, self.stream, **{"consumer": CONSUMER, **options})
+
+    def sink(self, *, url: str = "") -> nats.Publish[str]:
+        return nats.Publish[str](url or self.url, f"{self._told}.new", message_id=str)
+
+    async def make_outputs(self) -> None:
+        with suppress(NotFoundError):
+            await self.js.delete_stream(self._told)
+        await self.make(self._told)
+
+    async def outputs(self) -> list[str]:
+        return await self.bodies(self._told)
 
 
 def through(url: str, port: int) -> str:
     """The same URL with another port, and pings each half second."""
     return f"{url.rpartition(':')[0]}:{port}?ping=0.5"
-
-
-def context(credit: int = 100, connection: int = 1) -> SourceTask:
-    """What the driver gives a source; streams of NATS have no partitions."""
-
-    def take(name: str, most: int) -> Prefix[Any]:
-        raise AssertionError(f"{name} is no partition")
-
-    def revoke(places: object) -> Awaitable[Any]:
-        raise AssertionError("there are no partitions")
-
-    names = ("topology", "orders", 0, 1, "host-orders-0", connection, Random(1))
-    return SourceTask(*names, credit, take, revoke, lambda places: None)
-
-
-async def received(session: StreamSession, count: int, within: float = 5.0) -> list[Delivery]:
-    """Receive until there are so many, or nothing comes any more."""
-    got = list[Delivery]()
-    while len(got) < count and (more := await session.receive(count - len(got), within)):
-        got += more
-    return got
-
-
-def bodies(deliveries: Sequence[Delivery]) -> list[str]:
-    """Their bodies, as text."""
-    return [delivery.body.decode() for delivery in deliveries]
-
-
-def done(*deliveries: Delivery) -> Settlement:
-    """These are done."""
-    return Settlement(done=[delivery.receipt for delivery in deliveries])
-
-
-def returned(*deliveries: Delivery) -> Settlement:
-    """These are given back."""
-    return Settlement(returned=[delivery.receipt for delivery in deliveries])
-
-
-def rejected(delivery: Delivery, reason: str) -> Settlement:
-    """This one is given up."""
-    return Settlement(rejected=[Rejection(delivery.receipt, reason)])
-
-
-def numbered(count: int) -> list[str]:
-    """The texts ``"0"``, ``"1"`` and so on."""
-    return list(map(str, range(count)))

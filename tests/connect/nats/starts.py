@@ -15,7 +15,7 @@ from stormlet.connect.nats.connection import Connection, Tls
 from stormlet.connect.secrets import Secret
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.servers import Nats
-from tests.connect.nats.kit import context
+from tests.connect.sessions import context
 
 PASSWORD = "pa/ss word"
 QUOTED = "pa%2Fss%20word"

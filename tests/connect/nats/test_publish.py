@@ -13,7 +13,8 @@ from stormlet.connect.session import DONE, Item
 from stormlet.errors import BrokerRefused, ConnectionLost, InvalidTopology
 from tests.brokers.proxy import Proxy
 from tests.brokers.servers import Nats
-from tests.connect.nats.kit import Server, numbered, through
+from tests.connect.nats.kit import Server, through
+from tests.connect.sessions import numbered
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 

@@ -12,17 +12,8 @@ from stormlet.connect.session import Rejection, Settlement
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.proxy import Proxy
 from tests.brokers.servers import Nats
-from tests.connect.nats.kit import (
-    CONSUMER,
-    Server,
-    bodies,
-    done,
-    numbered,
-    received,
-    rejected,
-    returned,
-    through,
-)
+from tests.connect.nats.kit import CONSUMER, Server, through
+from tests.connect.sessions import bodies, done, numbered, received, rejected, returned
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import asyncpg
 
@@ -16,10 +15,10 @@ from stormlet.connect.address import read_address
 from stormlet.connect.driver.context import SourceTask
 from stormlet.connect.postgres.capture import ChangesSession
 from stormlet.connect.postgres.session import QueueSession
-from stormlet.connect.session import Delivery, Item, Rejection, Session, Settlement, Written
-from stormlet.connect.sink import Sink
 from stormlet.core.settlement.prefix import Prefix
 from tests.brokers.processes import HOST, free_ports
+from tests.connect import place
+from tests.connect.sessions import begun, write
 from tests.examples.postgres_server import USER, Server
 
 LOGICAL = "-c wal_level=logical -c max_replication_slots=20"
@@ -46,17 +45,23 @@ class Postgres(Server):
         self._run("createdb", "-h", HOST, "-p", str(self.port), "-U", USER, name)
         return f"postgresql://{USER}@{HOST}:{self.port}/{name}"
 
+    def kill(self) -> None:
+        """Stop it as if it had failed."""
+        self.stop()
+
     def restart(self) -> None:
         """Stop it as if it had failed, and start it again."""
         self.stop()
         self.start()
 
 
-class Place:
+class Place(place.Place):
     """A database with a queue ``orders``."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    lease: ClassVar = {"lease": 1.0}
+
+    def __init__(self, url: str, name: str = "orders") -> None:
+        super().__init__(url, name)
         self.client: asyncpg.Connection
 
     async def __aenter__(self) -> Place:
@@ -100,44 +105,42 @@ class Place:
         finally:
             await session.close()
 
-    @asynccontextmanager
-    async def consuming(
-        self, *, url: str = "", credit: int = 100, **options: Any
-    ) -> AsyncIterator[QueueSession]:
+    def consuming(self, *, credit: int = 100, **options: Any) -> AbstractAsyncContextManager[QueueSession]:
         """A session of a source."""
-        source = postgres.Queue(url or self.url, "orders", **{"create": True, **options})
-        session = await source.begin(read_address(source.url or "", where="here"), context(credit))
-        try:
-            yield session
-        finally:
-            await session.close()
+        return begun(self.source(**{"create": True, **options}), credit)
 
-    async def write(self, sink: Sink[Any], *values: object) -> Sequence[Written]:
-        """Write values by a sink's session."""
-        session = await sink.begin(read_address(sink.url or "", where="here"), context())
-        try:
-            return await session.write([each if isinstance(each, Item) else Item(each) for each in values])
-        finally:
-            await session.close()
+    # As a place.
+
+    async def fill(self, *bodies: str) -> None:
+        await write(postgres.Put[str](self.url, self.name, create=True), *bodies)
+
+    async def undone(self) -> int:
+        return len(await self.rows("id", self.name))
+
+    def through(self, port: int) -> str:
+        return through(self.url, port)
+
+    def source(self, *, url: str = "", **options: Any) -> postgres.Queue[Any]:
+        return postgres.Queue(url or self.url, self.name, **options)
+
+    def sink(self, *, url: str = "") -> postgres.Upsert[str]:
+        return postgres.Upsert[str](url or self.url, "done", key=["id"], row=_row)
+
+    async def make_outputs(self) -> None:
+        await self.client.execute("CREATE TABLE done (id int PRIMARY KEY)")
+
+    async def outputs(self) -> list[str]:
+        return [str(id) for id in await self.rows("id", "done")]
+
+
+def _row(number: str) -> dict[str, int]:
+    return {"id": int(number)}
 
 
 def through(url: str, port: int) -> str:
     """The same URL with another port."""
     before, _, after = url.rpartition(":")
     return f"{before}:{port}/{after.partition('/')[2]}"
-
-
-def context(credit: int = 100, connection: int = 1) -> SourceTask:
-    """What the driver gives a source; tables have no partitions."""
-
-    def take(name: str, most: int) -> Prefix[Any]:
-        raise AssertionError(f"{name} is no partition")
-
-    def revoke(places: object) -> Awaitable[Any]:
-        raise AssertionError("there are no partitions")
-
-    names = ("topology", "orders", 0, 1, "host-orders-0", connection, Random(1))
-    return SourceTask(*names, credit, take, revoke, lambda places: None)
 
 
 def changes_context(parallelism: int = 1) -> SourceTask:
@@ -148,43 +151,3 @@ def changes_context(parallelism: int = 1) -> SourceTask:
 
     names = ("topology", "orders", 0, parallelism, "host-orders-0", 1, Random(1))
     return SourceTask(*names, 100, lambda name, most: Prefix(name, most), revoke, lambda places: None)
-
-
-async def received(session: Session, count: int, within: float = 5.0) -> list[Delivery]:
-    """Receive until there are so many, or nothing comes any more."""
-    got = list[Delivery]()
-    while len(got) < count and (more := await session.receive(count - len(got), within)):
-        got += more
-    return got
-
-
-def bodies(deliveries: Sequence[Delivery]) -> list[str]:
-    """Their bodies, as text."""
-    return [delivery.body.decode() for delivery in deliveries]
-
-
-def done(*deliveries: Delivery) -> Settlement:
-    """These are done."""
-    return Settlement(done=[delivery.receipt for delivery in deliveries])
-
-
-def returned(*deliveries: Delivery) -> Settlement:
-    """These are given back."""
-    return Settlement(returned=[delivery.receipt for delivery in deliveries])
-
-
-def rejected(delivery: Delivery, reason: str) -> Settlement:
-    """This one is given up."""
-    return Settlement(rejected=[Rejection(delivery.receipt, reason)])
-
-
-def numbered(count: int) -> list[str]:
-    """The texts ``"0"``, ``"1"`` and so on."""
-    return list(map(str, range(count)))
-
-
-async def soon(condition: Any, seconds: float = 20.0) -> None:
-    """Wait until this is true."""
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - a server is watched
-            await asyncio.sleep(0.02)

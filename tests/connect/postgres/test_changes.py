@@ -18,16 +18,8 @@ from stormlet.connect.session import Delivery, Settlement
 from stormlet.core.settlement.prefix import Front
 from stormlet.errors import BrokerRefused, ConnectionLost, NotSettled
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import (
-    PUBLICATION,
-    SLOT,
-    Place,
-    Postgres,
-    changes_context,
-    received,
-    soon,
-    through,
-)
+from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, Postgres, changes_context, through
+from tests.connect.sessions import received, soon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 

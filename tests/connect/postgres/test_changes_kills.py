@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -19,17 +16,17 @@ from typing import Final
 
 import pytest
 
+from tests.connect.kills import KILLS, process
 from tests.connect.postgres import mortal_changes
-from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, soon
+from tests.connect.postgres.kit import PUBLICATION, SLOT, Place
+from tests.connect.sessions import soon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
-KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
 LARGEST: Final = 40
 """Rows of a transaction."""
 IN_AN_INTERVAL: Final = 200
 """Changes that a process has noted before the server knows of the first of them."""
-ROOT = Path(__file__).parents[3]
 
 
 class Reader:
@@ -46,22 +43,11 @@ class Reader:
         _, *runs = self._notes.read_text("utf-8").split("-\n")
         return [[int(line) for line in run.splitlines()] for run in runs]
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[Process]:
+    def one(self) -> AbstractAsyncContextManager[Process]:
         """A process that has begun to work."""
-        before = sum(map(len, self.runs))
-        program = [sys.executable, mortal_changes.__file__, self._url, str(self._notes)]
-        process = await asyncio.create_subprocess_exec(*program, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
-        try:
-            async with asyncio.timeout(60):
-                while sum(map(len, self.runs)) == before:
-                    assert process.returncode is None
-                    await asyncio.sleep(0.01)
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
+        return process(
+            mortal_changes.__file__, [self._url, str(self._notes)], lambda: sum(map(len, self.runs))
+        )
 
 
 async def write(place: Place, seed: int, over: asyncio.Event) -> list[int]:

@@ -12,7 +12,8 @@ from stormlet import DeadLetter, Reject, StartFailed, Topology
 from stormlet.connect import postgres
 from stormlet.testing.brokers import twin
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, Postgres, soon, through
+from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, Postgres, through
+from tests.connect.sessions import soon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 

@@ -14,7 +14,8 @@ from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
 from tests.brokers.proxy import Proxy
 from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
-from tests.connect.postgres.kit import Place, Postgres, through
+from tests.connect.postgres.kit import Postgres, through
+from tests.connect.sessions import write
 
 LEASE = 2.0
 DOWN = 6.0
@@ -62,7 +63,7 @@ class RealPostgres(Bench):
     async def _fresh(self) -> None:
         await self._do(f"DROP TABLE IF EXISTS {QUEUE}")
         sink = postgres.Put[str](self._url, QUEUE, create=True)
-        await Place(self._url).write(sink)
+        await write(sink)
 
     async def _do(self, statement: str, *arguments: object) -> list[Any]:
         connection = await asyncpg.connect(self._url)

@@ -13,18 +13,8 @@ from stormlet.connect.session import Rejection, Settlement
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.processes import HOST, free_ports
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import (
-    Place,
-    Postgres,
-    bodies,
-    context,
-    done,
-    numbered,
-    received,
-    rejected,
-    returned,
-    through,
-)
+from tests.connect.postgres.kit import Place, Postgres, through
+from tests.connect.sessions import bodies, context, done, numbered, received, rejected, returned, write
 
 SECRET = "s3cret"
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
@@ -114,7 +104,7 @@ async def test_a_notification_wakes(place: Place) -> None:
         waiting = asyncio.ensure_future(session.receive(1, 30))
         await asyncio.sleep(0.3)
         begun = time.monotonic()
-        await place.write(postgres.Put[str](place.url, "orders"), "lamp")
+        await write(postgres.Put[str](place.url, "orders"), "lamp")
         assert bodies(await waiting) == ["lamp"]
         assert time.monotonic() - begun < 0.5
         await place.add("chair")
@@ -181,7 +171,7 @@ async def test_bodies_of_other_types(place: Place, kind: str) -> None:
     async with place.consuming():
         pass
     await place.client.execute(f"ALTER TABLE orders ALTER body TYPE {kind} USING body::{kind}")
-    await place.write(postgres.Put[dict[str, int]](place.url, "orders"), {"a": 1})
+    await write(postgres.Put[dict[str, int]](place.url, "orders"), {"a": 1})
     async with place.consuming(create=False) as session:
         (got,) = await received(session, 1)
     assert got.body.replace(b" ", b"") == b'{"a":1}'
@@ -209,7 +199,7 @@ async def test_tables_that_are_made_at_once(place: Place) -> None:
     """By all tasks, and in a schema with a strange name."""
     await place.client.execute('CREATE SCHEMA "a b"')
     sinks = [postgres.Put[str](place.url, 'a b.or"ders', create=True) for _ in range(5)]
-    await asyncio.gather(*(place.write(sink, "x") for sink in sinks))
+    await asyncio.gather(*(write(sink, "x") for sink in sinks))
     assert await place.rows(table='"a b"."or""ders"') == ["x"] * 5
 
 

@@ -14,7 +14,8 @@ from stormlet.connect.postgres import Put, Upsert
 from stormlet.connect.session import DONE, Item
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import Place, context, numbered, through
+from tests.connect.postgres.kit import Place, through
+from tests.connect.sessions import context, numbered, write
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 
@@ -32,7 +33,7 @@ class Charge(msgspec.Struct):
 async def test_rows_of_a_queue_are_in_their_order(place: Place) -> None:
     """With the origin of their message, and a key."""
     put = Put[str](place.url, "orders", key=str.upper, create=True)
-    assert set(await place.write(put, *(Item(text, f"q@{text}") for text in numbered(300)))) == {DONE}
+    assert set(await write(put, *(Item(text, f"q@{text}") for text in numbered(300)))) == {DONE}
     rows = await place.rows("id, body, key, origin")
     assert [row[1:] for row in rows] == [(text, text, f"q@{text}") for text in numbered(300)]
 
@@ -40,7 +41,7 @@ async def test_rows_of_a_queue_are_in_their_order(place: Place) -> None:
 async def test_what_cannot_be_put_is_permanent(place: Place) -> None:
     """A body with a zero, bytes that are no text, a value without JSON; the others are there."""
     put = Put[Any](place.url, "orders", create=True)
-    written = await place.write(put, "a", "b\0", b"\xff", object(), "c")
+    written = await write(put, "a", "b\0", b"\xff", object(), "c")
     assert [each.permanent for each in written] == [False, True, True, True, False]
     assert await place.rows() == ["a", "c"]
 
@@ -49,8 +50,8 @@ async def test_rows_are_new_or_replaced(place: Place) -> None:
     """Of several with one key in a batch the last counts."""
     await place.client.execute(CHARGES)
     sink = Upsert[Charge](place.url, "charges", key=["id"])
-    await place.write(sink, Charge(1, "lamp", 5), Charge(2, "chair", 7))
-    written = await place.write(sink, Charge(2, "old", 1), Charge(3, "table", 9), Charge(2, "couch", 8))
+    await write(sink, Charge(1, "lamp", 5), Charge(2, "chair", 7))
+    written = await write(sink, Charge(2, "old", 1), Charge(3, "table", 9), Charge(2, "couch", 8))
     assert written == [DONE] * 3
     assert await place.rows("id, what, cents", "charges") == [
         (1, "lamp", 5),
@@ -63,7 +64,7 @@ async def test_rows_without_a_key_are_all_new(place: Place) -> None:
     """As a log is written; columns may be left to the table."""
     await place.client.execute("CREATE TABLE log (id bigint GENERATED ALWAYS AS IDENTITY, line text)")
     sink = Upsert[str](place.url, "log", columns=["line"], row=lambda line: {"line": line})
-    await place.write(sink, "a", "a", "b")
+    await write(sink, "a", "a", "b")
     assert await place.rows("id, line", "log") == [(1, "a"), (2, "a"), (3, "b")]
 
 
@@ -76,7 +77,7 @@ async def test_a_row_that_the_table_never_takes_is_permanent(place: Place) -> No
     rows[50] = Charge(50, "text", "seven")
     rows[51] = Charge(51, "much", 2**40)
     rows[99] = {"id": 99}
-    written = await place.write(Upsert[Any](place.url, "charges", key=["id"]), *rows)
+    written = await write(Upsert[Any](place.url, "charges", key=["id"]), *rows)
     bad = [number for number, each in enumerate(written) if each.permanent]
     assert bad == [13, 14, 50, 51, 99]
     assert await place.rows("id", "charges") == [number for number in range(100) if number not in bad]
@@ -89,7 +90,7 @@ async def test_types_of_columns(place: Place) -> None:
     )
     at = datetime(2026, 11, 24, 23, tzinfo=UTC)
     row = {"id": 1, "price": Decimal("1.10"), "at": at, "raw": b"\xff\0", "ratio": 0.1, "yes": None}
-    assert await place.write(Upsert[Any](place.url, "kinds", key=["id"]), row) == [DONE]
+    assert await write(Upsert[Any](place.url, "kinds", key=["id"]), row) == [DONE]
     assert await place.rows("id, price, at, raw, ratio, yes", "kinds") == [tuple(row.values())]
 
 
@@ -107,7 +108,7 @@ async def test_a_table_that_does_not_fit_is_refused(place: Place, options: dict[
     await place.client.execute(CHARGES)
     await place.client.execute("CREATE TABLE lists (id int, items text[])")
     with pytest.raises(BrokerRefused, match=why):
-        await place.write(Upsert[Any](place.url, **{"table": "charges", **options}))
+        await write(Upsert[Any](place.url, **{"table": "charges", **options}))
 
 
 async def test_a_reset_is_a_lost_connection(place: Place, proxy: Proxy) -> None:

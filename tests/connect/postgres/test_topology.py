@@ -3,119 +3,70 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
-import msgspec
 import pytest
 
-from stormlet import DeadLetter, Reject, StartFailed, Topology
+from stormlet import StartFailed, Topology
 from stormlet.connect import postgres
 from stormlet.testing.brokers import twin
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import Place, Postgres, numbered, soon, through
+from tests.connect.postgres.kit import Place, Postgres
+from tests.connect.sessions import numbered
+from tests.connect.shop import Shop, Topologies, connection, refuse, until_all_is_done
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
+LEASE = 2.0
 
 
-class Row(msgspec.Struct, frozen=True):
-    """What is done with an order."""
-
-    id: int
-    times: int
-
-
-class Shop:
-    """A topology that brings the rows of a queue to a table."""
-
-    def __init__(self, url: str, *bad: str, **options: Any) -> None:
-        self.counted = Counter[str]()
-        self.letters = list[DeadLetter]()
-        self._bad = bad
-        self.topology = Topology("shop", max_spout_pending=40, replay_delay=0.05)
-        orders = self.topology.spout("orders", postgres.Queue(url, "orders", as_=str, lease=2.0, **options))
-        counts = self.topology.bolt("count", self.count, orders.shuffle(), concurrency=4)
-        self.topology.bolt("write", postgres.Upsert[Row](url, "done", key=["id"]), counts.shuffle())
-
-    async def count(self, order: str) -> Row:
-        await asyncio.sleep(0.005)
-        if order in self._bad:
-            raise Reject("no such lamp")
-        self.counted[order] += 1
-        return Row(int(order), self.counted[order])
-
-    def run(self) -> Any:
-        """``async with shop.run() as running``."""
-        return self.topology.run(dead_letters=self.letters.append)
+@pytest.fixture
+def broker(server: Postgres) -> Postgres:
+    """Postgres."""
+    return server
 
 
-async def made(place: Place, count: int) -> None:
-    """Tables, and so many orders."""
-    await place.client.execute("CREATE TABLE done (id int PRIMARY KEY, times int)")
-    await place.write(postgres.Put[str](place.url, "orders", create=True), *numbered(count))
+class TestAsEverywhere(Topologies):
+    """Postgres."""
+
+    options: ClassVar[dict[str, Any]] = {"lease": LEASE}
+    test_a_black_hole_loses_nothing = None  # type: ignore[assignment] # conformance has it, and it takes 15 s
 
 
 async def test_resets_lose_and_double_nothing(place: Place, proxy: Proxy) -> None:
     """Claims are good at the next connection, and rows with a key are there once."""
-    await made(place, 600)
-    shop = Shop(through(place.url, proxy.port))
-
-    async def empty() -> bool:
-        return not await place.rows()
-
-    async with shop.run() as running:
+    await place.make_outputs()
+    await place.fill(*numbered(600))
+    url = place.through(proxy.port)
+    shop = Shop(place, url=url, tells=url, lease=LEASE)
+    async with shop.open() as running:
         for count in (100, 250, 400):
-            while len(shop.counted) < count:  # noqa: ASYNC110 - a server is watched
-                await asyncio.sleep(0.01)
+            await shop.until(count)
             proxy.reset()
-        await soon(empty, 60)
-        assert running.health().connections["orders[0]"].reconnects == 3
+        await until_all_is_done(place)
+        assert connection(running).reconnects == 3
         assert running.statistics().components["orders"].failed == 0
-    assert await place.rows("id", "done") == list(range(600))
+    assert sorted(await place.outputs(), key=int) == numbered(600)
 
 
-async def test_a_server_that_is_killed_is_waited_for(place: Place, server: Postgres) -> None:
-    """No crash, no restart, and nothing is lost."""
-    await made(place, 600)
-    shop = Shop(place.url)
-    async with shop.run() as running:
-        while len(shop.counted) < 100:  # noqa: ASYNC110 - a server is watched
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(server.stop)
-        await asyncio.sleep(0.5)
-        assert not running.health().ready
-        await asyncio.to_thread(server.start)
-        async with Place(place.url) as later:
-
-            async def empty() -> bool:
-                return not await later.rows()
-
-            await soon(empty, 60)
-            assert await later.rows("id", "done") == list(range(600))
-        assert running.statistics().components["orders"].restarts == 0
-
-
-@pytest.mark.parametrize("rejects", [False, True])
-async def test_poison_is_a_dead_letter_in_one_place(place: Place, rejects: bool) -> None:
-    """Of the run, or in the table with its reason."""
-    await made(place, 20)
-    shop = Shop(place.url, "7", rejects=rejects)
-
-    async def over() -> bool:
-        return len(await place.rows("id", "done")) == 19 and len(await place.rows()) == int(rejects)
-
-    async with shop.run():
-        await soon(over)
+async def test_a_dead_letter_may_stay_in_the_table(place: Place) -> None:
+    """With its reason, and then the run has none."""
+    await place.make_outputs()
+    await place.fill(*numbered(20))
+    shop = Shop(place, refuse("7"), tells=place.url, lease=LEASE, rejects=True)
+    async with shop.open():
+        async with asyncio.timeout(20):
+            while len(await place.outputs()) < 19 or await place.undone() > 1:  # noqa: ASYNC110 - a server is watched
+                await asyncio.sleep(0.02)
         await asyncio.sleep(0.2)
-    assert [each.value for each in shop.letters] == ([] if rejects else ["7"])
-    left = await place.rows("body, reason")
-    assert [(body, "no such lamp" in reason) for body, reason in left] == ([("7", True)] if rejects else [])
+    assert shop.letters == []
+    ((body, reason),) = await place.rows("body, reason")
+    assert (body, "no such lamp" in reason) == ("7", True)
 
 
 async def test_a_start_that_fails_says_why(place: Place) -> None:
     """By the component and the table."""
-    with pytest.raises(StartFailed, match=r'write.* relation "done" does not exist'):
-        async with Shop(place.url).run():
+    with pytest.raises(StartFailed, match=r'tell.* relation "done" does not exist'):
+        async with Shop(place, tells=place.url).open():
             pass
 
 

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import asynccontextmanager
-from random import Random
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import aiormq
 from aiormq.abc import AbstractChannel, DeliveredMessage
 
-from stormlet.connect.address import read_address
-from stormlet.connect.driver.context import SourceTask
 from stormlet.connect.rabbitmq import Publish, Queue
 from stormlet.connect.rabbitmq.publish import PublishSession
 from stormlet.connect.rabbitmq.queue import QueueSession
-from stormlet.connect.session import Delivery, Settlement
-from stormlet.core.settlement.prefix import Prefix
+from tests.connect.place import Place
+from tests.connect.sessions import begun
 
 
-class Rabbit:
+class Rabbit(Place):
     """A client that declares, publishes and looks. ``queue`` is the test's own, which is declared when asked for."""
 
-    def __init__(self, url: str, queue: str) -> None:
-        self.url = url
+    forgets = 300  # the broker writes acks to its disk a moment later
+    keeps_once = False
+
+    def __init__(self, url: str, queue: str, kind: str = "classic") -> None:
+        super().__init__(url, queue)
         self.queue = queue
+        self.kind = kind
+        self._done = f"{queue} done"
         self._channel: AbstractChannel
 
     async def __aenter__(self) -> Rabbit:
@@ -92,64 +94,43 @@ class Rabbit:
         """Delete an exchange."""
         await self._channel.exchange_delete(exchange)
 
+    # As a place.
+
+    async def fill(self, *bodies: str) -> None:
+        await self.declare(x_queue_type=self.kind)
+        await self.publish_many(bodies)
+
+    async def undone(self) -> int:
+        return await self.ready()
+
+    def through(self, port: int) -> str:
+        return through(self.url, port)
+
+    def source(self, *, url: str = "", **options: Any) -> Queue[Any]:
+        return Queue(url or self.url, self.queue, **options)
+
+    def sink(self, *, url: str = "") -> Publish[str]:
+        return Publish[str](url or self.url, routing_key=self._done)
+
+    async def make_outputs(self) -> None:
+        await self.declare(self._done)
+
+    async def outputs(self) -> list[str]:
+        return await self.bodies(self._done)
+
 
 def through(url: str, port: int) -> str:
     """The same URL with another port, and heartbeats each second."""
     return f"{url.rpartition(':')[0]}:{port}/?heartbeat=1"
 
 
-def context(credit: int = 100, connection: int = 1) -> SourceTask:
-    """What the driver gives a source; partitions are not RabbitMQ's."""
-
-    def take(name: str, most: int) -> Prefix[Any]:
-        raise AssertionError(f"{name} is no partition")
-
-    def revoke(places: object) -> Awaitable[Any]:
-        raise AssertionError("there are no partitions")
-
-    names = ("topology", "orders", 0, 1, "host-orders-0", connection, Random(1))
-    return SourceTask(*names, credit, take, revoke, lambda places: None)
-
-
-@asynccontextmanager
-async def consuming(url: str, queue: str, credit: int = 100, **options: Any) -> AsyncIterator[QueueSession]:
+def consuming(
+    url: str, queue: str, credit: int = 100, **options: Any
+) -> AbstractAsyncContextManager[QueueSession]:
     """A session of a source."""
-    source = Queue[bytes](url, queue, as_=bytes, **options)
-    session = await source.begin(read_address(url, where="here"), context(credit))
-    try:
-        yield session
-    finally:
-        await session.close()
+    return begun(Queue[bytes](url, queue, as_=bytes, **options), credit)
 
 
-@asynccontextmanager
-async def publishing(url: str, **options: Any) -> AsyncIterator[PublishSession[Any]]:
+def publishing(url: str, **options: Any) -> AbstractAsyncContextManager[PublishSession[Any]]:
     """A session of a sink."""
-    session = await Publish[Any](url, **options).begin(read_address(url, where="here"), context())
-    try:
-        yield session
-    finally:
-        await session.close()
-
-
-async def received(session: QueueSession, count: int, within: float = 10.0) -> list[Delivery]:
-    """Receive until there are so many, or nothing comes any more."""
-    got = list[Delivery]()
-    while len(got) < count and (more := await session.receive(count - len(got), within)):
-        got += more
-    return got
-
-
-def bodies(deliveries: Sequence[Delivery]) -> list[str]:
-    """Their bodies, as text."""
-    return [delivery.body.decode() for delivery in deliveries]
-
-
-def done(*deliveries: Delivery) -> Settlement:
-    """These are done."""
-    return Settlement(done=[delivery.receipt for delivery in deliveries])
-
-
-def numbered(count: int) -> list[str]:
-    """The texts ``"0"``, ``"1"`` and so on."""
-    return list(map(str, range(count)))
+    return begun(Publish[Any](url, **options))

@@ -12,7 +12,8 @@ from stormlet.connect.rabbitmq.publish import CONFIRMS
 from stormlet.connect.session import DONE, Item, Written
 from stormlet.errors import BrokerRefused, ConnectionLost, InvalidTopology
 from tests.brokers.proxy import Proxy
-from tests.connect.rabbitmq.kit import Rabbit, consuming, numbered, publishing, received, through
+from tests.connect.rabbitmq.kit import Rabbit, consuming, publishing, through
+from tests.connect.sessions import numbered, received
 
 pytestmark = pytest.mark.asyncio
 

@@ -12,7 +12,8 @@ from stormlet.connect.session import Rejection, Settlement
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.proxy import Proxy
 from tests.brokers.servers import RabbitMQ
-from tests.connect.rabbitmq.kit import Rabbit, bodies, consuming, done, numbered, received, through
+from tests.connect.rabbitmq.kit import Rabbit, consuming, through
+from tests.connect.sessions import bodies, done, numbered, received
 
 pytestmark = pytest.mark.asyncio
 
