@@ -32,6 +32,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return FileByFile(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """With ``-n auto``, some workers more than cores."""
+    from tests.scheduling import count_workers
+
+    return count_workers()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave slow files out of the fast run: to import Spark alone takes seconds."""
     if config.option.markexpr == "not slow" and is_slow_path(collection_path.relative_to(HERE)):

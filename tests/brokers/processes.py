@@ -9,12 +9,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import SystemRandom
 from time import monotonic, sleep
 from typing import NoReturn
 
 import pytest
 
 HOST = "127.0.0.1"
+PORTS = range(10_000, 32_000)
+"""None of those that systems give to clients, of whom one might have the port of a broker when that starts again."""
 STARTS_WITHIN = 90.0
 """Seconds that a broker may take on a machine with other work."""
 
@@ -29,11 +32,14 @@ def missing(what: str, way_out: str) -> NoReturn:
 
 def free_ports(count: int) -> list[int]:
     """Return ports that nobody listens at."""
+    found = list[int]()
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
+        while len(found) < count:
+            port = SystemRandom().choice(PORTS)
+            with suppress(OSError):
+                stack.enter_context(socket.socket()).bind((HOST, port))
+                found.append(port)
+    return found
 
 
 def listens(port: int) -> bool:

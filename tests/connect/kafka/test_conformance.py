@@ -144,9 +144,11 @@ class RealKafka(Bench):
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         async def running() -> None:
-            await work()
-            if self._later is not None:
-                await self._later
+            try:
+                await work()
+            finally:
+                if self._later is not None:
+                    await self._later
 
         asyncio.run(running())
 
@@ -171,6 +173,15 @@ class RealKafka(Bench):
         if gap:
             self._abort(partition, gap)
         self._producer.produce(QUEUE, body, partition=partition)
+        assert self._producer.flush(30) == 0
+
+    async def publish_all(self, bodies: Sequence[bytes], *, gap: int = 0) -> None:
+        if gap:
+            await super().publish_all(bodies, gap=gap)
+            return
+        for body in bodies:
+            self._producer.produce(QUEUE, body, partition=self._number % PARTITIONS)
+            self._number += 1
         assert self._producer.flush(30) == 0
 
     def _abort(self, partition: int, count: int) -> None:

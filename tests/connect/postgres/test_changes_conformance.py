@@ -76,6 +76,10 @@ class RealChanges(RealPostgres):
             await self._do("INSERT INTO other SELECT generate_series(1, $1)", gap)
         await super().publish(body)
 
+    async def publish_all(self, bodies: Sequence[bytes], *, gap: int = 0) -> None:
+        for body in bodies:  # each in a transaction of its own, which is done as a whole
+            await self.publish(body, gap=gap)
+
     async def left(self) -> list[bytes]:
         if self._later is not None and not self._later.done():
             await self._later

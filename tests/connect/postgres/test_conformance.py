@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -83,7 +83,14 @@ class RealPostgres(Bench):
         return postgres.Put[bytes](through(self._url, self._proxy.port), QUEUE, size=20)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
-        await self._do(f"INSERT INTO {QUEUE} (body) VALUES ($1)", body.decode())
+        await self._insert([body])
+
+    async def publish_all(self, bodies: Sequence[bytes], *, gap: int = 0) -> None:
+        await self._insert(bodies)
+
+    async def _insert(self, bodies: Sequence[bytes]) -> None:
+        texts = [each.decode() for each in bodies]
+        await self._do(f"INSERT INTO {QUEUE} (body) SELECT unnest($1::text[])", texts)
 
     async def left(self) -> list[bytes]:
         if self._later is not None and not self._later.done():
