@@ -52,8 +52,8 @@ def _decode(as_: Any, encoding: str) -> Callable[[bytes], Any]:
 
 
 def _as_it_came(delivery: Delivery) -> Received:
-    name, published = delivery.name, delivery.published
-    return Received(delivery.body, name, delivery.key, delivery.headers, delivery.deliveries, published)
+    name, headers, published = delivery.name, dict(delivery.headers), delivery.published
+    return Received(delivery.body, name, delivery.key, headers, delivery.deliveries, published)
 
 
 def _body(delivery: Delivery) -> bytes:

@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from enum import Enum
 from random import Random
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -61,7 +62,12 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """True if ``lag`` says something."""
 
 
-class Delivery(msgspec.Struct, kw_only=True):
+NO_HEADERS: Final[Mapping[str, str | bytes]] = MappingProxyType({})
+"""Those of a message without any."""
+
+
+# The garbage collector does not look into these, as thousands that live for a moment would have it run all the time.
+class Delivery(msgspec.Struct, kw_only=True, gc=False):
     """One message, as a session has received it."""
 
     body: bytes
@@ -71,7 +77,7 @@ class Delivery(msgspec.Struct, kw_only=True):
     """The name of the message at the broker, the same whenever it is delivered, such as ``events[2]@17``; empty if
     there is none. It is the message id, the origin of the tree, and how a redelivery is known."""
     key: str | bytes | None = None
-    headers: Mapping[str, str | bytes] = msgspec.field(default_factory=dict[str, str | bytes])
+    headers: Mapping[str, str | bytes] = NO_HEADERS
     """Untrusted, as the body is."""
     deliveries: int = 1
     """Times that it was delivered, this one included, as far as the broker counts."""

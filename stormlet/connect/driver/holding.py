@@ -36,7 +36,7 @@ class Holding:
         """``settling`` tells the broker; ``out`` is the collector of the spout."""
         self.receipts = Receipts[Held](survive=settling.survive)
         self.leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
-        self.buffer = Buffer(settings.ordered_by)
+        self.buffer = Buffer(settings.ordered_by is not None)
         self.room = asyncio.Event()
         """Set when there may be room for another message."""
         self.all_are_read = False
@@ -59,14 +59,11 @@ class Holding:
         held = None if first is None else self.receipts.get(first)
         return None if held is None else held.since
 
-    def add(self, id: str, held: Held) -> bool:
+    def add(self, held: Held) -> bool:
         """A delivery has come. Returns False if its message is held already."""
-        under_way = self.receipts.get(id)
-        if under_way is not None:
-            held.key = under_way.key  # by which the next one of its key is ready when it is over
-        is_new = self.receipts.add(id, held)
+        is_new = self.receipts.add(held.id, held)
         if self.leases is not None:
-            self.leases.hold(id, held.since)
+            self.leases.hold(held.id, held.since)
         return is_new
 
     # Settled.
@@ -135,8 +132,13 @@ class Holding:
 
     def withdraw_unbegun(self, places: Collection[Prefix[Any]]) -> None:
         """Leave to their next owner what nobody has begun of these partitions."""
-        unbegun = self.buffer.drop(lambda message: message.held.place in places)
+        unbegun = self.buffer.drop(lambda message: message.place in places)
         self.receipts.withdraw([message.id for message in unbegun])
+
+    def let_go(self) -> None:
+        """The task has ended: nothing of what is left is known here any more."""
+        self.buffer.drop(lambda _: True)
+        self.receipts.withdraw(list(self.receipts))
 
     # All that are held.
 
@@ -160,13 +162,16 @@ class Holding:
             self._awaited.remove(waiting)
 
     def _over(self, id: str, held: Held) -> None:
-        if self.buffer.over(held):
+        if self.buffer.is_ordered and self.buffer.over(held):
             self._out.wake()
+        if self._awaited:
+            self._over_for_those_who_wait(id)
+        self.room.set()
+        if self.all_are_read and self.is_over:
+            self._out.wake()
+
+    def _over_for_those_who_wait(self, id: str) -> None:
         for ids, empty in self._awaited:
             ids.pop(id, None)
             if not ids:
                 empty.set()
-        if not self.room.is_set():
-            self.room.set()
-        if self.is_over:
-            self._out.wake()

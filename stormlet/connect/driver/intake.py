@@ -13,29 +13,24 @@ from stormlet.core.settlement.key_order import KeyOrder
 from stormlet.core.settlement.prefix import Prefix
 
 
-class Held(msgspec.Struct):
+# The garbage collector does not look into these either: none of them outlives its task, which lets go of them all.
+class Held(msgspec.Struct, gc=False):
     """A message that this task has from its broker, and that is not settled."""
 
+    id: str
     receipt: Any
     place: Prefix[Any] | None
     number: int
     """In its partition."""
     since: float
     """Time of its arrival, by the clock of the loop."""
-    key: Hashable = None
-    """For sources with ``ordered_by``."""
-
-
-class Buffered(msgspec.Struct):
-    """A message that is to be emitted."""
-
-    id: str
     value: Any
     name: str | None
     """Its name at the broker, which is the origin of the tree."""
     attempt: int
     size: int
-    held: Held
+    key: Hashable
+    """For sources with ``ordered_by``."""
 
 
 class TooLarge(ValueError):
@@ -45,32 +40,29 @@ class TooLarge(ValueError):
 class Buffer:
     """Messages that have come and are not emitted, in the order in which they may be."""
 
-    def __init__(self, ordered_by: Callable[[Any], Hashable] | None) -> None:
+    def __init__(self, is_ordered: bool) -> None:
         self.bytes = 0
-        self._ready: deque[Buffered] = deque()
-        self._ordered_by = ordered_by
-        self._order = KeyOrder[Buffered]()
+        self.is_ordered = is_ordered
+        """True if those with the same key wait for each other."""
+        self._ready: deque[Held] = deque()
+        self._order = KeyOrder[Held]()
 
     def __len__(self) -> int:
         """Return the number of messages, with those that wait for others of their key."""
-        return len(self._ready) + (len(self._order) if self._ordered_by is not None else 0)
+        return len(self._ready) + (len(self._order) if self.is_ordered else 0)
 
     @property
     def is_ready(self) -> bool:
         """True if there is one to emit."""
         return bool(self._ready)
 
-    def add(self, message: Buffered) -> None:
-        """Keep a message until it may be emitted. Raises what ``ordered_by`` raises."""
-        if self._ordered_by is not None:
-            message.held.key = self._ordered_by(message.value)
-            if not self._order.admit(message.held.key, message):
-                self.bytes += message.size
-                return
+    def add(self, message: Held) -> None:
+        """Keep a message until it may be emitted."""
         self.bytes += message.size
-        self._ready.append(message)
+        if not self.is_ordered or self._order.admit(message.key, message):
+            self._ready.append(message)
 
-    def take(self, most: int) -> list[Buffered]:
+    def take(self, most: int) -> list[Held]:
         """Take the first messages out, to emit them."""
         ready = self._ready
         taken = [ready.popleft() for _ in range(min(most, len(ready)))]
@@ -79,21 +71,21 @@ class Buffer:
 
     def over(self, held: Held) -> bool:
         """A message is no longer under way. Returns True if the next one of its key is ready now."""
-        if self._ordered_by is None:
+        if not self.is_ordered:
             return False
         following = self._order.done(held.key)
         if following is not None:
             self._ready.append(following)
         return following is not None
 
-    def drop(self, gone: Callable[[Buffered], bool]) -> list[Buffered]:
+    def drop(self, gone: Callable[[Held], bool]) -> list[Held]:
         """Take out messages that are no longer to be emitted, wherever they are; return them."""
         dropped = self._order.drop(gone)
         ready, self._ready = self._ready, deque(each for each in self._ready if not gone(each))
         first = [each for each in ready if gone(each)]
         self.bytes -= sum(each.size for each in (*dropped, *first))
         for each in first:  # they were under way for their keys
-            self.over(each.held)
+            self.over(each)
         return [*first, *dropped]
 
 

@@ -26,15 +26,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from stormlet.connect.address import Address, found_address
 from stormlet.connect.driver.connecting import CLOSING, LOSSES, Connecting, leave
 from stormlet.connect.driver.context import SourceTask, consumer_name, random_of
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Buffered, Held, too_large
+from stormlet.connect.driver.intake import Held, too_large
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.renewing import Renewing
@@ -49,6 +49,8 @@ from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.report.connections import Connection, ConnectionState
 
 T = TypeVar("T")
+Unreadable: TypeAlias = tuple[str, Delivery, Exception]
+"""The id of a message of which nothing can be made, the message, and why."""
 
 RECEIVE = 5.0
 """Seconds for which a session is asked to wait for messages."""
@@ -102,6 +104,7 @@ class SourceSpout(ReliableSpout[T]):
         self._settings = settings = source.settings
         self._rules = rules = source.capabilities
         self._decode = source.decode
+        self._ordered_by = settings.ordered_by
         self._most_bytes = settings.max_message_bytes
         self.buries = not rules.has_dead_letters
         self._session: Session | None = None
@@ -246,6 +249,7 @@ class SourceSpout(ReliableSpout[T]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
             await leave(self._session)
+        self._holding.let_go()
         self._status.become(ConnectionState.CLOSED)
 
     async def _is_told(self, seconds: float) -> bool:
@@ -309,59 +313,76 @@ class SourceSpout(ReliableSpout[T]):
             return
 
     async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
-        now = self._clock()
-        until = now + self._slice
-        for number, delivery in enumerate(deliveries, 1):
-            place = delivery.place
-            if place is not None and self._partitions.is_given_away(place):
-                self._status.stale += 1
-            elif (unreadable := self._take(delivery, place, now)) is not None:
-                await self._bury(*unreadable)
-            if number % LOOKED_AT == 0 and (self._clock() >= until or number % AT_ONCE == 0):
-                self._out.wake()
+        first = 0
+        while first < len(deliveries):
+            now = self._clock()
+            some = deliveries[first : first + AT_ONCE]
+            looked_at, unreadable = self._take_some(some, now, now + self._slice)
+            self._status.received += looked_at
+            first += looked_at
+            for each in unreadable:
+                await self._bury(*each)
+            self._out.wake()
+            if first < len(deliveries):
                 await asyncio.sleep(0)
-                now = self._clock()
-                until = now + self._slice
-        self._out.wake()
 
-    def _take(
-        self, delivery: Delivery, place: Prefix[Any] | None, now: float
-    ) -> tuple[str, Delivery, Exception] | None:
-        """Keep a message, unless nothing can be made of it: then its id is returned, and why."""
-        status = self._status
-        status.received += 1
-        status.redelivered += delivery.deliveries > 1
+    def _take_some(
+        self, deliveries: Sequence[Delivery], now: float, until: float
+    ) -> tuple[int, Sequence[Unreadable]]:
+        """Take messages until this time; return how many, and those of which nothing can be made."""
+        clock, is_given_away, take = self._clock, self._partitions.is_given_away, self._take
+        unreadable: list[Unreadable] = []
+        for number, delivery in enumerate(deliveries):
+            if number % LOOKED_AT == 0 and number and clock() >= until:
+                return number, unreadable
+            place = delivery.place
+            if place is not None and is_given_away(place):
+                self._status.stale += 1
+            elif (each := take(delivery, place, now)) is not None:
+                unreadable.append(each)
+        return len(deliveries), unreadable
+
+    def _take(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Unreadable | None:
+        """Keep a message; return it if it is held, and nothing can be made of it."""
         number = -1 if place is None else place.add(delivery.position)
-        id = self._id_of(delivery, number)
-        held = Held(delivery.receipt, place, number, now)
-        if not self._holding.add(id, held):
-            status.redelivered += delivery.deliveries <= 1
+        value, key, error = self._read_body(delivery)
+        name, attempt = delivery.name, delivery.deliveries
+        if attempt != 1:
+            attempt = self._attempt(attempt)
+        id, size = self._id_of(name, number), len(delivery.body)
+        held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, size, key)
+        if not self._holding.add(held):
+            self._status.redelivered += delivery.deliveries <= 1
         elif self._draining:
             self._holding.give_back(id)
+        elif error is not None:
+            return id, delivery, error
         else:
-            return self._keep(id, delivery, held)
+            self._holding.buffer.add(held)
         return None
 
-    def _id_of(self, delivery: Delivery, number: int) -> str:
-        if not delivery.name:
-            return self._unnamed + str(next(self._numbers))
-        receipts = self._holding.receipts
-        id = receipts.id_of(delivery.name)
-        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
-        return f"{id}+{number}" if number >= 0 and id in receipts else id
-
-    def _keep(self, id: str, delivery: Delivery, held: Held) -> tuple[str, Delivery, Exception] | None:
-        name, attempt = delivery.name or None, delivery.deliveries
-        if attempt != 1:  # which some brokers do not count
-            attempt = max(1, min(attempt, self._context.config.max_attempts))
+    def _read_body(self, delivery: Delivery) -> tuple[Any, Hashable, Exception | None]:
+        """Make the value and its key, or the error that says why not."""
         try:
             if len(delivery.body) > self._most_bytes:
                 raise too_large(delivery, self._most_bytes)
             value = self._decode(delivery)
-            self._holding.buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
+            return value, None if self._ordered_by is None else self._ordered_by(value), None
         except Exception as error:
-            return id, delivery, error
-        return None
+            return None, None, error
+
+    def _attempt(self, deliveries: int) -> int:
+        """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
+        self._status.redelivered += deliveries > 1
+        return max(1, min(deliveries, self._context.config.max_attempts))
+
+    def _id_of(self, name: str, number: int) -> str:
+        if not name:
+            return self._unnamed + str(next(self._numbers))
+        receipts = self._holding.receipts
+        id = receipts.id_of(name)
+        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
+        return f"{id}+{number}" if number >= 0 and id in receipts else id
 
     async def _bury(self, id: str, delivery: Delivery, error: Exception) -> None:
         """Nothing can be made of a body: it is a dead letter, with its bytes (law R6)."""
@@ -387,14 +408,15 @@ class SourceSpout(ReliableSpout[T]):
             return
         most = EMITTED_AT_ONCE if self._credit.most is None else max(1, self._credit.most - out.pending)
         messages = self._holding.buffer.take(min(most, EMITTED_AT_ONCE))
+        attempts = [message.attempt for message in messages]
         out.emit_many(
             [message.value for message in messages],
             message_ids=[message.id for message in messages],
             origins=[message.name for message in messages],
-            attempt=[message.attempt for message in messages],
+            attempt=1 if attempts.count(1) == len(attempts) else attempts,
         )
         if self._resume is not None:
-            last = {message.held.place: message.name or "" for message in messages}
+            last = {message.place: message.name or "" for message in messages}
             self._resume.update((place.name, name) for place, name in last.items() if place is not None)
         self._holding.room.set()
 

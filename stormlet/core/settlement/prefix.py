@@ -61,17 +61,19 @@ class Prefix(Generic[P]):
     def settle(self, number: int) -> bool:
         """Note that this delivery is settled. Returns False if that changes nothing: it was settled before, or the
         partition is revoked."""
-        if (
-            self._revoked
-            or number in self._done
-            or not self._first <= number < self._first + len(self._order)
-        ):
+        first, order, done = self._first, self._order, self._done
+        if self._revoked or not first <= number < first + len(order) or number in done:
             return False
-        self._done.add(number)
-        while self._first in self._done:
-            self._done.remove(self._first)
-            self._front = self._order.popleft()
-            self._first += 1
+        if number != first:
+            done.add(number)
+            return True
+        self._front = order.popleft()
+        first += 1
+        while done and first in done:
+            done.remove(first)
+            self._front = order.popleft()
+            first += 1
+        self._first = first
         return True
 
     def to_commit(self) -> Front[P] | None:

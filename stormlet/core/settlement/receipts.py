@@ -4,8 +4,8 @@ Theory of operation
 -------------------
 With its connection a source loses what it holds: the broker delivers all that again, to it or to another. An ack that
 comes later for an earlier connection means nothing to most brokers, and to some another message, whose receipt is equal
-by chance. So a receipt is kept with the number of its connection. One that is settled under another number is *stale*:
-it is counted, and the broker does not hear of it.
+by chance. So receipts of earlier connections are kept apart. One that is settled is *stale*: it is counted, and the
+broker does not hear of it.
 
 The same message may come again while its tree goes on. If the broker has stable names for its messages, that is seen:
 the message that is under way *adopts* the new receipt, and is not processed a second time.
@@ -26,7 +26,7 @@ R = TypeVar("R")
 class Receipts(Generic[R]):
     """The receipts of one source task, by message id."""
 
-    __slots__ = ("_held", "_survive", "connection", "stale", "withdrawals")
+    __slots__ = ("_held", "_old", "_survive", "connection", "stale", "withdrawals")
 
     def __init__(self, *, survive: bool = False) -> None:
         """``survive`` says that receipts stay valid when the connection is lost."""
@@ -37,20 +37,26 @@ class Receipts(Generic[R]):
         self.withdrawals = 0
         """Withdrawals so far, of any number of messages."""
         self._survive = survive
-        self._held: dict[str, tuple[int, R]] = {}
+        self._held: dict[str, R] = {}
+        self._old: dict[str, R] = {}
+        """Those of earlier connections, which are not valid."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) + len(self._old)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._held
+        return id in self._held or id in self._old
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        yield from self._old
+        yield from self._held
 
     def connected(self) -> int:
         """Begin another connection; return its number."""
         self.connection += 1
+        if not self._survive:
+            self._old.update(self._held)
+            self._held.clear()
         return self.connection
 
     def id_of(self, name: str) -> str:
@@ -60,25 +66,25 @@ class Receipts(Generic[R]):
     def add(self, id: str, receipt: R) -> bool:
         """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt."""
         is_new = id not in self._held
-        self._held[id] = (self.connection, receipt)
-        return is_new
+        self._held[id] = receipt
+        return is_new and (not self._old or self._old.pop(id, None) is None)
 
     def get(self, id: str) -> R | None:
         """Return a receipt without settling it; None if there is none that is valid."""
-        connection, receipt = self._held.get(id, (0, None))
-        return receipt if self._survive or connection == self.connection else None
+        return self._held.get(id)
 
     def take(self, id: str) -> R | None:
         """Return a receipt to settle it, once. Returns None, and counts, if it is stale or was settled or withdrawn
         before."""
-        connection, receipt = self._held.pop(id, (0, None))
-        if receipt is not None and (self._survive or connection == self.connection):
-            return receipt
-        self.stale += 1
-        return None
+        receipt = self._held.pop(id, None)
+        if receipt is None:
+            self._old.pop(id, None)
+            self.stale += 1
+        return receipt
 
     def withdraw(self, ids: Iterable[str]) -> dict[str, R]:
         """These messages are not this source's any more; return the receipts of those that were under way."""
-        gone = {id: self._held.pop(id)[1] for id in ids if id in self._held}
+        held, old = self._held, self._old
+        gone = {id: (held if id in held else old).pop(id) for id in ids if id in held or id in old}
         self.withdrawals += bool(gone)
         return gone
