@@ -259,9 +259,9 @@ class Partitions:
 
     # Lag.
 
-    def delivered(self, place: Place, position: int) -> None:
-        """A message was read."""
-        self._delivered[place] = position
+    def delivered(self, positions: Mapping[Place, int]) -> None:
+        """Messages were read, up to these positions."""
+        self._delivered.update(positions)
 
     def reached_end(self, name: Name, position: int) -> None:
         """There is nothing behind this position. It lies behind the last message also where that is followed by the

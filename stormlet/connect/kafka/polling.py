@@ -1,25 +1,26 @@
 """The thread of one consumer: it polls, and everything else that is asked of the consumer happens in it.
 
 It polls always. Who does not poll for ``max.poll.interval.ms`` is taken for dead, and who does not answer a rebalance
-holds up the group. While nobody wants messages it waits for :data:`PATIENCE` seconds, and then pauses all partitions
-and polls on; not at once, as a partition that is paused loses what was fetched ahead.
+holds up the group. While enough messages are ready and nobody takes any, it waits for :data:`PATIENCE` seconds, and
+then pauses all partitions and polls on; not at once, as a partition that is paused loses what the client has fetched.
 
-While no broker answers, it gives nothing of what was fetched ahead: nobody could be told that it is done, and all of it
-would come twice if the connection were lost.
+While no broker answers, nothing of what is ready is given: nobody could be told that it is done, and all of it would
+come twice if the connection were lost.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
-from stormlet.connect.kafka.partitions import Partitions
+from stormlet.connect.kafka.ahead import Ahead
+from stormlet.connect.kafka.partitions import Partitions, Place
 from stormlet.connect.kafka.settings import REFUSALS, Create, Failures, greet, logger, partitions_of
 from stormlet.connect.kafka.share import Share
-from stormlet.connect.session import Delivery
+from stormlet.connect.session import NO_HEADERS, Delivery
 from stormlet.errors import ConnectionLost
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 SLICE: Final = 0.05
 """Seconds of one poll, after which the thread sees what else is asked of it."""
 PATIENCE: Final = 0.25
-"""Seconds without a wish for messages after which partitions are paused."""
+"""Seconds without room for messages after which partitions are paused."""
 REPORTS: Final = 0.002
-"""Seconds between polls for the reports of commits, while nobody wants messages."""
+"""Seconds between polls for the reports of commits, while there is no room for messages."""
 SPARE: Final = 100
-"""Messages that may come unasked meanwhile, before partitions are paused."""
+"""Messages that may come meanwhile, before partitions are paused."""
 PROBE: Final = 1.0
 """Seconds between questions to a cluster of which no broker was there."""
 
@@ -44,8 +45,8 @@ class Reader(Protocol):
         """The broker has answered, and has the topics."""
         ...
 
-    def received(self, deliveries: Sequence[Delivery]) -> None:
-        """This is the answer to what was wanted."""
+    def received(self) -> None:
+        """Messages are ready."""
         ...
 
     def failed(self, error: Exception) -> None:
@@ -65,6 +66,7 @@ class Polling:
         make: Callable[[], Consumer],
         topics: Sequence[str],
         partitions: Partitions,
+        ahead: Ahead,
         failures: Failures,
         reader: Reader,
         create: Create | None,
@@ -73,16 +75,14 @@ class Polling:
         self._make = make
         self._topics = topics
         self._partitions = partitions
+        self._ahead = ahead
         self._failures = failures
         self._reader = reader
         self._create = create
         self._share = share
         self._consumer: Consumer
         self._asked = queue.SimpleQueue[Callable[[], None]]()
-        self._wanted = 0
-        self._until = 0.0
-        self._wanted_last = self._probed = monotonic()
-        self._spare: list[Delivery] = []
+        self._had_room = self._probed = monotonic()
 
     def start(self) -> None:
         """Start the thread."""
@@ -93,13 +93,10 @@ class Polling:
         """Have the thread call this soon. From any thread."""
         self._asked.put(function)
 
-    def want(self, most: int, seconds: float) -> None:
-        """Ask for messages, for so long at most; the answer goes to :meth:`Reader.received`, once."""
-        self._wanted, self._until = most, monotonic() + seconds
-
-    def hurry(self) -> None:
-        """Answer now, with whatever is there."""
-        self._until = 0.0
+    @property
+    def is_down(self) -> bool:
+        """True while no broker is known to be there. From any thread."""
+        return self._failures.is_down or self._partitions.is_unanswered
 
     def close(self) -> None:
         """Leave the group. What is assigned is let go without a word, as everything was said before."""
@@ -108,7 +105,6 @@ class Polling:
     def meanwhile(self) -> None:
         """Do what is asked while a callback waits, and nobody polls."""
         self._serve(SLICE)
-        self._answer([])
 
     def _run(self) -> None:
         try:
@@ -145,19 +141,21 @@ class Polling:
             self._turn()
 
     def _turn(self) -> None:
-        partitions = self._partitions
-        is_down = self._failures.is_down or partitions.is_unanswered
-        is_ready = self._wanted and not is_down
+        partitions, ahead = self._partitions, self._ahead
+        is_down = self.is_down
+        is_ready = ahead.has_room and not is_down
         self._serve(0.0 if is_ready else REPORTS if partitions.is_committing else SLICE)
         if is_ready:
+            self._had_room = monotonic()
             partitions.hold(False)
-            self._answer(self._poll())
+            self._keep(self._read())
         elif partitions.is_committing or partitions.is_held or is_down:
-            self._spare += self._converted([self._consumer.poll(0)])
-            partitions.hold(partitions.is_held or is_down or len(self._spare) >= SPARE)
-            self._answer([])
+            self._keep([self._consumer.poll(0)])
+            partitions.hold(partitions.is_held or is_down or len(ahead) >= ahead.most + SPARE)
         else:
-            partitions.hold(monotonic() - self._wanted_last > PATIENCE)
+            partitions.hold(monotonic() - self._had_room > PATIENCE)
+        if len(ahead) and not self.is_down:
+            self._reader.received()
         self._look_at_brokers()
 
     def _serve(self, seconds: float) -> None:
@@ -169,12 +167,6 @@ class Polling:
                 function = self._asked.get_nowait()
         except queue.Empty:
             return
-
-    def _answer(self, deliveries: list[Delivery]) -> None:
-        if self._wanted and (deliveries or monotonic() >= self._until):
-            self._wanted = 0
-            self._wanted_last = monotonic()
-            self._reader.received(deliveries)
 
     def _look_at_brokers(self) -> None:
         """Raise if the connection must be made again."""
@@ -191,49 +183,38 @@ class Polling:
 
     # Messages.
 
-    def _poll(self) -> list[Delivery]:
-        if self._spare:
-            spare, self._spare = self._spare[: self._wanted], self._spare[self._wanted :]
-            return spare
+    def _read(self) -> Sequence[Message | None]:
         # One call while there is much: each takes the interpreter's lock again, and may wait 5 ms for it.
-        messages: list[Message | None] = [*self._consumer.consume(self._wanted, 0)]
-        if not messages:
-            messages = [self._consumer.poll(max(0.0, min(SLICE, self._until - monotonic())))]
-            if messages[0] is not None and self._wanted > 1:
-                messages += self._consumer.consume(self._wanted - 1, 0)
-        return self._converted(messages)
+        messages = self._consumer.consume(self._ahead.most, 0)
+        return messages or [self._consumer.poll(SLICE)]
 
-    def _converted(self, messages: Sequence[Message | None]) -> list[Delivery]:
-        made = (self._delivery(message) for message in messages if message is not None)
-        deliveries = [delivery for delivery in made if delivery is not None]
+    def _keep(self, messages: Sequence[Message | None]) -> None:
         partitions = self._partitions
+        deliveries = self._converted(messages)
         if partitions.taken:
             back = partitions.taken.intersection(partitions.places)
             partitions.taken.clear()
             if back:  # within one call: nobody could say to which of its lives a message belongs
                 raise ConnectionLost(f"{self._failures.where}: a partition was taken and given in one moment")
-        return deliveries
+        if deliveries:
+            self._ahead.add(deliveries)
 
-    def _delivery(self, message: Message) -> Delivery | None:
-        error = message.error()
-        topic, number, offset = message.topic(), message.partition(), message.offset()
-        if error is not None or topic is None or number is None or offset is None:
-            self._trouble(error, (topic or "", number or 0), offset or 0)
-            return None
-        place = self._partitions.places.get((topic, number))
-        if place is None:  # it was given away while this message was on its way
-            return None
-        self._partitions.delivered(place, offset + 1)
-        kind, milliseconds = message.timestamp()
-        return Delivery(
-            body=message.value() or b"",
-            name=f"{place.name}@{offset}",
-            key=message.key(),
-            headers=_headers(message),
-            published=milliseconds / 1000 if kind else None,
-            place=place,
-            position=offset + 1,
-        )
+    def _converted(self, messages: Sequence[Message | None]) -> list[Delivery]:
+        places, positions = self._partitions.places, dict[Place, int]()
+        deliveries = list[Delivery]()
+        for message in messages:
+            if message is None:
+                continue
+            topic, number, offset = message.topic(), message.partition(), message.offset()
+            if message.error() is not None or topic is None or number is None or offset is None:
+                self._trouble(message.error(), (topic or "", number or 0), offset or 0)
+                continue
+            place = places.get((topic, number))
+            if place is not None:  # else it was given away while this message was on its way
+                positions[place] = offset + 1
+                deliveries.append(_delivery(message, place, offset))
+        self._partitions.delivered(positions)
+        return deliveries
 
     def _trouble(self, error: KafkaError | None, name: tuple[str, int], offset: int) -> None:
         kind = "" if error is None else error.name()
@@ -248,9 +229,22 @@ class Polling:
             logger.warning("%s", words)
 
 
-def _headers(message: Message) -> dict[str, str | bytes]:
+def _delivery(message: Message, place: Place, offset: int) -> Delivery:
+    kind, milliseconds = message.timestamp()
+    return Delivery(
+        body=message.value() or b"",
+        name=f"{place.name}@{offset}",
+        key=message.key(),
+        headers=_headers(message),
+        published=milliseconds / 1000 if kind else None,
+        place=place,
+        position=offset + 1,
+    )
+
+
+def _headers(message: Message) -> Mapping[str, str | bytes]:
     headers = message.headers()
     if not headers:
-        return {}
+        return NO_HEADERS
     pairs = headers.items() if isinstance(headers, dict) else headers
     return {name: b"" if value is None else value for name, value in pairs}

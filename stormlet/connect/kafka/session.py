@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from stormlet.connect.kafka.ahead import Ahead
 from stormlet.connect.kafka.partitions import Fronts, Partitions, Place
 from stormlet.connect.kafka.polling import Polling
 from stormlet.connect.kafka.settings import Create, Failures, missing_client
@@ -43,10 +44,13 @@ class KafkaSession:
         self._partitions = Partitions(self, failures, from_end=from_end)
         resume = context.resume
         share = None if resume is None else Share(context.task_index, context.parallelism, resume)
-        self._polling = Polling(self._consumer, topics, self._partitions, failures, self, create, share)
+        self._ahead = ahead = Ahead()
+        self._polling = Polling(
+            self._consumer, topics, self._partitions, ahead, failures, self, create, share
+        )
         self._connected = self._loop.create_future()
         self._ended = self._loop.create_future()
-        self._answer: asyncio.Future[Sequence[Delivery]] | None = None
+        self._waiting: asyncio.Future[None] | None = None
         self._error: Exception | None = None
         self._interrupted = False
 
@@ -72,16 +76,41 @@ class KafkaSession:
 
     async def receive(self, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - see there
         """Return messages, when there are any."""
+        until = self._loop.time() + timeout
+        while not (deliveries := self._take(most)):
+            seconds = until - self._loop.time()
+            if self._interrupted or seconds <= 0:
+                break
+            await self._wait(seconds)
+        return deliveries
+
+    def _take(self, most: int) -> Sequence[Delivery]:
         if self._error is not None:
             raise self._error
-        self._answer = self._loop.create_future()
-        self._polling.ask(partial(self._polling.want, most, 0.0 if self._interrupted else timeout))
-        return await self._answer
+        if self._polling.is_down:
+            return []
+        had_room = self._ahead.has_room
+        deliveries = self._ahead.take(most)
+        if self._ahead.has_room and not had_room:
+            self._polling.ask(_go_on)
+        return deliveries
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until the thread says that there is something to see."""
+        self._waiting = waiting = self._loop.create_future()
+        timer = self._loop.call_later(seconds, _resolve, waiting, None, None)
+        try:
+            # Looked at again: the thread may have seen that nobody was waiting.
+            if not len(self._ahead) or self._polling.is_down:
+                await waiting
+        finally:
+            self._waiting = None
+            timer.cancel()
 
     def interrupt(self) -> None:
         """Have :meth:`receive` return."""
         self._interrupted = True
-        self._polling.ask(self._polling.hurry)
+        self._wake()
 
     async def settle(self, settlement: Settlement) -> int:
         """Commit positions."""
@@ -102,10 +131,13 @@ class KafkaSession:
 
     async def pause(self, places: Collection[Place]) -> None:
         """Receive nothing more of these partitions."""
+        self._ahead.pause(places)
         await self._asked(partial(self._partitions.pause, places))
 
     async def resume(self, places: Collection[Place]) -> None:
         """Receive messages of these partitions again."""
+        self._ahead.resume(places)
+        self._wake()
         await self._asked(partial(self._partitions.resume, places))
 
     async def lag(self) -> Mapping[str, int]:
@@ -141,11 +173,10 @@ class KafkaSession:
         """The broker has answered."""
         self._soon(partial(_resolve, self._connected, None, None))
 
-    def received(self, deliveries: Sequence[Delivery]) -> None:
-        """This is the answer to what was wanted."""
-        answer = self._answer
-        if answer is not None:
-            self._soon(partial(_resolve, answer, deliveries, None))
+    def received(self) -> None:
+        """Messages are ready."""
+        if self._waiting is not None:
+            self._soon(self._wake)
 
     def failed(self, error: Exception) -> None:
         """There is no connection."""
@@ -158,8 +189,11 @@ class KafkaSession:
     def _fail(self, error: Exception) -> None:
         self._error = error
         _resolve(self._connected, None, error)
-        if self._answer is not None:
-            _resolve(self._answer, None, error)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None:
+            _resolve(self._waiting, None, None)
 
     def assign(self, names: Sequence[str]) -> Sequence[Place]:
         """Partitions have come."""
@@ -173,13 +207,19 @@ class KafkaSession:
         """Drain these."""
 
         async def revoked() -> Fronts:
+            self._ahead.forget(places)
             return await self._context.revoking(places)
 
         return self._in_loop(revoked())
 
     def lose(self, places: Sequence[Place]) -> None:
         """These are gone."""
-        self._soon(partial(self._context.lost, places))
+
+        def lost() -> None:
+            self._ahead.forget(places)
+            self._context.lost(places)
+
+        self._soon(lost)
 
     def _in_loop(self, work: Coroutine[Any, Any, Sequence[T]]) -> Sequence[T]:
         """Run this in the loop; wait for it, unless that has come to its end."""
@@ -194,6 +234,10 @@ class KafkaSession:
     def _soon(self, function: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
             self._loop.call_soon_threadsafe(function)
+
+
+def _go_on() -> None:
+    """Nothing: the thread need not wait any more."""
 
 
 def _resolve(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

@@ -31,6 +31,10 @@ def _is_pattern(topic: str) -> bool:
 
 Option = str | int | float | bool | Secret
 
+FETCHING = {"fetch.queue.backoff.ms": 20}
+"""What ``client`` may change. A client that has fetched enough fetches no more for so long; by default a second, which
+is longer than small messages last."""
+
 OURS = {
     "group.id": "group",
     "group.protocol": "protocol",
@@ -149,7 +153,7 @@ class Topics(Source[T]):
         """Connect to Kafka."""
         failures = Failures(address, secrets_of(address, self.client), self.lost_after)
         common = client_settings(address, self.security, self.client, context.consumer)
-        settings = {**common, **self._consumer_settings()}
+        settings = {**FETCHING, **common, **self._consumer_settings()}
         session = KafkaSession(
             context,
             settings,
