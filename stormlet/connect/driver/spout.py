@@ -285,23 +285,40 @@ class SourceSpout(ReliableSpout[T]):
             self._read_out.set()
 
     async def _read_on(self, session: Session) -> None:
-        while not self._draining:
-            buffer = self._holding.buffer
-            most = self._credit.left(self._out.pending, len(buffer), buffer.bytes)
-            if most and self._active:
-                self._status.become(ConnectionState.READY)
-                try:
-                    deliveries = await session.receive(most, RECEIVE)
-                except EndOfStream:
-                    self._holding.all_are_read = True
-                    self._out.wake()
-                    return
+        """Read on, and ask for more while what has come is taken in."""
+        asked: asyncio.Task[Sequence[Delivery]] | None = None
+        try:
+            while asked is not None or not self._draining:
+                asked = asked or self._ask(session, ())
+                if asked is None:
+                    await self._wait_for_room()
+                    continue
+                deliveries = await asked
+                asked = self._ask(session, deliveries)
                 await self._take_in(deliveries)
                 await self._partitions.balance(session)
-            else:
-                if not self._active:
-                    self._status.become(ConnectionState.PAUSED)
-                await self._wait_for_room()
+        except EndOfStream:
+            self._holding.all_are_read = True
+            self._out.wake()
+        finally:
+            if asked is not None and not asked.done():  # the connection is lost, or the end has come
+                asked.cancel()
+                await asyncio.wait([asked])
+
+    def _ask(self, session: Session, come: Sequence[Delivery]) -> asyncio.Task[Sequence[Delivery]] | None:
+        """Ask for messages if there is room for some beside those that have come and are not taken in yet."""
+        if self._draining:
+            return None
+        if not self._active:
+            self._status.become(ConnectionState.PAUSED)
+            return None
+        buffer = self._holding.buffer
+        size = buffer.bytes + sum(len(delivery.body) for delivery in come)
+        most = self._credit.left(self._out.pending, len(buffer) + len(come), size)
+        if not most:
+            return None
+        self._status.become(ConnectionState.READY)
+        return asyncio.get_running_loop().create_task(session.receive(most, RECEIVE))
 
     async def _wait_for_room(self) -> None:
         room = self._holding.room

@@ -1,0 +1,54 @@
+"""The reader of a source, which asks for more while what has come is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from stormlet import Topology
+from stormlet.connect.address import Address
+from stormlet.connect.session import Delivery, SourceContext
+from stormlet.testing import Simulation
+from tests.connect.price import Listed, ListSession
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
+
+
+class Noted(Listed):
+    """A source that notes what happens: a number for so many messages that are asked for, a body for one decoded."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("each", count)
+        self.notes = list[int | bytes]()
+        self.decode = self._decode
+
+    def _decode(self, delivery: Delivery) -> bytes:
+        self.notes.append(delivery.body)
+        return delivery.body
+
+    async def begin(self, address: Address, context: SourceContext) -> NotedSession:
+        return NotedSession(self.notes, self._count, context)
+
+
+class NotedSession(ListSession):
+    def __init__(self, notes: list[int | bytes], count: int, context: SourceContext) -> None:
+        super().__init__("each", count, context)
+        self._notes = notes
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        self._notes.append(most)
+        return await super().receive(min(most, 250), within)
+
+
+async def test_more_is_asked_for_while_what_has_come_is_taken_in(sim: Simulation) -> None:
+    """The broker finds the next messages meanwhile, and no more than there is room for beside those that have come."""
+    source = Noted(500)
+    topology: Any = Topology("reading", max_spout_pending=1000)
+    topology.bolt("see", len, topology.spout("read", source, outputs=bytes).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    first, second, *_ = [place for place, note in enumerate(source.notes) if isinstance(note, int)]
+    assert (source.notes[first], source.notes[second]) == (1000, 750)
+    assert second - first < 250
