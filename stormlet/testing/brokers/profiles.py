@@ -51,7 +51,7 @@ PROFILES: Final = {
             capabilities=_each(has_dead_letters=True),
             has_names=False,
             double_ack_closes=True,
-            delivery_limit=20,
+            delivery_limit=21,  # x-delivery-limit is 20 by default, and counts redeliveries
         ),
         Profile(name="kestrel", schemes=("kestrel",), capabilities=_each(can_return=True), has_names=False),
         Profile(

@@ -199,6 +199,22 @@ async def test_a_queue_that_is_deleted_is_a_lost_connection(rabbit: Rabbit) -> N
             pass
 
 
+async def test_what_was_given_back_too_often_is_no_more_delivered(rabbit: Rabbit) -> None:
+    """A quorum queue counts each connection that ends with the message, also one that was asked to end."""
+    dead = await rabbit.declare(f"{rabbit.queue} dead")
+    to = {"x_dead_letter_exchange": "", "x_dead_letter_routing_key": dead}
+    await rabbit.declare(x_queue_type="quorum", x_delivery_limit=2, **to)
+    await rabbit.publish("lamp")
+    seen = list[int]()
+    for _ in range(3):
+        async with consuming(rabbit.url, rabbit.queue) as session:
+            seen += [each.deliveries for each in await received(session, 1)]
+    async with asyncio.timeout(10):
+        while not await rabbit.ready(dead):  # noqa: ASYNC110 - a broker is watched
+            await asyncio.sleep(0.02)
+    assert (seen, await rabbit.bodies(dead)) == ([1, 2, 3], ["lamp"])
+
+
 async def test_a_stream_is_refused(rabbit: Rabbit) -> None:
     """It keeps what is acknowledged, and would begin at its end each time."""
     await rabbit.declare(x_queue_type="stream")
