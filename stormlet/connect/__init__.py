@@ -9,6 +9,7 @@ From the ground up::
     driver/      the one spout and the one bolt that run a connector
     source       the base of sources, with their options
     sink         the base of sinks
+    warning      what a connector warns of, once
     kestrel      Kestrel's queues
     kafka/       topics of Kafka
     redis/       streams of Redis and Valkey

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, Literal, TypedDict, cast
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
 
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Capabilities, Settles
 from stormlet.core.settlement.reconnects import ReconnectPolicy
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class SourceOptions(TypedDict, total=False):
@@ -68,6 +70,13 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.settle_every is not None:
             return self.settle_every
         return 0.5 if capabilities.settles is Settles.PREFIX else 0.0
+
+
+def split_options(options: Mapping[str, object], kind: type[S]) -> tuple[S, SourceOptions]:
+    """Return the settings that only this kind of source has, and the options that all sources have."""
+    others = dict(options)
+    ours = {name: others.pop(name) for name in kind.__struct_fields__ if name in others}
+    return kind(**ours), cast("SourceOptions", others)
 
 
 def source_settings(options: SourceOptions) -> SourceSettings:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, Unpack, cast, overload
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import SourceOptions, split_options
 from stormlet.connect.nats.connection import Connection, Tls
 from stormlet.connect.nats.jetstream import JetStream, Wanted
 from stormlet.connect.nats.session import StreamSession
 from stormlet.connect.session import Capabilities, ConnectContext, SourceContext
 from stormlet.connect.source import Source
+from stormlet.connect.warning import warnings
 from stormlet.errors import BrokerRefused
-from stormlet.report.failures import log_fields
 
 T = TypeVar("T")
-
-logger = logging.getLogger("stormlet.connect")
 
 
 class StreamOptions(SourceOptions, total=False):
@@ -101,11 +98,9 @@ class Stream(Source[T]):
         :class:`~stormlet.connect.driver.options.SourceSettings`. The URL is ``nats://user:password@host:4222``,
         ``nats://:TOKEN@host``, where the seed of an nkey may be the token, or ``nats://host?creds=FILE`` with a
         credentials file; with ``tls`` the connection is encrypted."""
-        given = cast("dict[str, Any]", options)
-        ours = {name: given.pop(name) for name in StreamSettings.__struct_fields__ if name in given}
-        super().__init__(url, as_=as_, **cast("SourceOptions", given))
+        self.stream_settings, others = split_options(options, StreamSettings)
+        super().__init__(url, as_=as_, **others)
         self.stream = stream
-        self.stream_settings = StreamSettings(**ours)
         self._consumer = consumer
 
     @property
@@ -166,15 +161,3 @@ async def connected(address: Address, context: ConnectContext, tls: Tls) -> Conn
     connection = Connection(address)
     await connection.open(f"{context.topology}: {context.consumer}", tls)
     return connection
-
-
-def warnings(context: ConnectContext) -> Callable[[str], None]:
-    """Return what logs a warning at the first connection of a task."""
-
-    def warn(words: str) -> None:
-        if context.connection == 1:
-            logger.warning(
-                "%s: %s", context.component, words, extra=log_fields(context.topology, context.component)
-            )
-
-    return warn

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import SourceOptions, split_options
 from stormlet.connect.postgres.capture import ChangesSession
 from stormlet.connect.postgres.connection import Tls, connected
 from stormlet.connect.postgres.pgoutput import Change
@@ -88,14 +88,12 @@ class Changes(Source[T]):
         """``options`` are those of :class:`ChangesSettings` and of
         :class:`~stormlet.connect.driver.options.SourceSettings`. The role of the URL must have the attribute
         ``REPLICATION``. Raises :class:`ValueError` for an ``encoding`` that is not JSON."""
-        given = cast("dict[str, Any]", options)
-        ours = {name: given.pop(name) for name in ChangesSettings.__struct_fields__ if name in given}
-        super().__init__(url, as_=Change if as_ is None else as_, **cast("SourceOptions", given))
+        self.changes_settings, others = split_options(options, ChangesSettings)
+        super().__init__(url, as_=Change if as_ is None else as_, **others)
         if self.settings.encoding != "json":
             raise ValueError(f"encoding={self.settings.encoding!r}: changes are JSON")
         self.slot = slot
         self.publication = publication
-        self.changes_settings = ChangesSettings(**ours)
 
     @property
     def capabilities(self) -> Capabilities:

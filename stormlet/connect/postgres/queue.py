@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, Unpack, cast, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import SourceOptions, split_options
 from stormlet.connect.postgres.connection import Tls, connected
 from stormlet.connect.postgres.session import QueueSession
 from stormlet.connect.postgres.table import check_queue
@@ -74,11 +74,9 @@ class Queue(Source[T]):
         """``options`` are those of :class:`QueueSettings` and of
         :class:`~stormlet.connect.driver.options.SourceSettings`. The URL is
         ``postgresql://user:password@host:5432/database``, with ``?sslmode=require`` for TLS."""
-        given = cast("dict[str, Any]", options)
-        ours = {name: given.pop(name) for name in QueueSettings.__struct_fields__ if name in given}
-        super().__init__(url, as_=as_, **cast("SourceOptions", given))
+        self.queue_settings, others = split_options(options, QueueSettings)
+        super().__init__(url, as_=as_, **others)
         self.table = table
-        self.queue_settings = QueueSettings(**ours)
 
     @property
     def capabilities(self) -> Capabilities:

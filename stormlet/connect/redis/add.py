@@ -10,9 +10,9 @@ from stormlet.connect.driver.options import SinkOptions
 from stormlet.connect.redis.client import Client, Command, TlsOptions, checked_scheme, connecting
 from stormlet.connect.redis.entries import BODY
 from stormlet.connect.redis.server import check_server, kind_of
-from stormlet.connect.redis.stream import warnings
 from stormlet.connect.session import DONE, ConnectContext, Item, Written
 from stormlet.connect.sink import Sink
+from stormlet.connect.warning import warnings
 from stormlet.errors import ConnectionLost
 
 T = TypeVar("T")

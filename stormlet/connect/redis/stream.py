@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import SourceOptions, split_options
 from stormlet.connect.redis.client import Client, TlsOptions, checked_scheme, connecting
 from stormlet.connect.redis.consumers import own_name, token_of
 from stormlet.connect.redis.entries import BODY
 from stormlet.connect.redis.server import check_group, check_server
 from stormlet.connect.redis.session import Group, StreamSession
-from stormlet.connect.session import Capabilities, ConnectContext, SourceContext
+from stormlet.connect.session import Capabilities, SourceContext
 from stormlet.connect.source import Source
-from stormlet.report.failures import log_fields
+from stormlet.connect.warning import warnings
 
 T = TypeVar("T")
-
-logger = logging.getLogger("stormlet.connect")
 
 
 class StreamOptions(SourceOptions, total=False):
@@ -85,11 +81,9 @@ class Stream(Source[T]):
         """``options`` are those of :class:`StreamSettings` and of
         :class:`~stormlet.connect.driver.options.SourceSettings`. The URL is ``redis://user:password@host:6379/0``, or
         begins with ``rediss``, ``valkey`` or ``valkeys``; with ``s`` the connection is encrypted."""
-        given = cast("dict[str, Any]", options)
-        ours = {name: given.pop(name) for name in StreamSettings.__struct_fields__ if name in given}
-        super().__init__(url, as_=as_, **cast("SourceOptions", given))
+        self.stream_settings, others = split_options(options, StreamSettings)
+        super().__init__(url, as_=as_, **others)
         self.stream = stream
-        self.stream_settings = StreamSettings(**ours)
         self._group = group
 
     @property
@@ -138,15 +132,3 @@ class Stream(Source[T]):
             trims=settings.trim == "acked",
         )
         return StreamSession(group, reader, number, control)
-
-
-def warnings(context: ConnectContext) -> Callable[[str], None]:
-    """Return what logs a warning at the first connection of a task."""
-
-    def warn(words: str) -> None:
-        if context.connection == 1:
-            logger.warning(
-                "%s: %s", context.component, words, extra=log_fields(context.topology, context.component)
-            )
-
-    return warn
