@@ -68,7 +68,8 @@ def rerun(
     raises, above all :class:`~stormlet.errors.TopologyCrashed`.
     """
     description = topology.describe()
-    for spout in description.redelivering:
+    letting_go = (id for id, spec in description.spouts.items() if spout_traits(spec.source).lets_go)
+    for spout in (*description.redelivering, *letting_go):
         raise InvalidTopology(
             f"spout {spout!r} takes its messages from a broker, which has not those of an earlier epoch and would lose "
             f"others; give it the messages by a source of your own"

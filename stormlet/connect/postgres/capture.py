@@ -14,6 +14,11 @@ Nothing is given while the slot is advanced, or all that was read would go out w
 
 WAL that has nothing for the publication must be let go, too, or the server keeps it for ever. When all that was given
 is done, and a peek has found nothing more in all that was there before it, the slot is advanced to there.
+
+With ``state=`` it begins behind the last change that was emitted, and the slot says only what the server may let go:
+what is durable in the state. The transactions up to there are passed over. Those that are durable, as all are that a
+process finds when it begins, are done at once. Those that another session of this process has emitted wait for the
+first change behind them: when that is durable, they are.
 """
 
 from __future__ import annotations
@@ -43,6 +48,19 @@ LET_GO: Final = 5.0
 """Seconds between two times that WAL without changes is let go."""
 
 
+class ChangeName(NamedTuple):
+    """A change, such as the last one that was emitted: the position of its transaction, and its number there."""
+
+    lsn: int = -1
+    number: int = 0
+
+    @classmethod
+    def read(cls, name: str) -> ChangeName:
+        """Read the name of its message."""
+        high, low, number = name.rpartition("@")[2].split("/")
+        return cls(int(high, 16) << 32 | int(low, 16), int(number))
+
+
 class Given(NamedTuple):
     """A transaction that was given, and is not known to be done."""
 
@@ -54,8 +72,19 @@ class ChangesSession:
     """See :class:`~stormlet.connect.session.Session`."""
 
     def __init__(
-        self, context: SourceContext, slot: Slot, confirmed: int, *, poll: float, warn_bytes: int
+        self,
+        context: SourceContext,
+        slot: Slot,
+        confirmed: int,
+        *,
+        poll: float,
+        warn_bytes: int,
+        is_durable: bool = False,
     ) -> None:
+        """``is_durable``: all up to where it resumes is durable."""
+        last = (context.resume or {}).get(slot.name)
+        self._behind = ChangeName() if last is None else ChangeName.read(last)
+        self._is_durable = is_durable
         self._slot = slot
         self._place = context.assigned(slot.name)
         self._component = context.component
@@ -72,6 +101,8 @@ class ChangesSession:
         self._deliveries: Iterator[Delivery] = iter(())
         self._confirmed = confirmed
         self._given = deque[Given]()
+        self._durable = confirmed
+        """The end of the last transaction that was passed over and is durable."""
         self._last = confirmed
         """The end of the last transaction that was given."""
         self._seen = -1
@@ -80,6 +111,11 @@ class ChangesSession:
 
     async def begin(self) -> None:
         """Read for the first time, so that what is wrong with the publication fails the start."""
+        if self._behind.lsn > await self._slot.end():
+            raise self._slot.refuse(
+                f"the state goes on behind {lsn_text(self._behind.lsn)}, which its WAL has not reached: it is another "
+                f"server, or an older copy; with `state forget` of {self._component!r} it begins where the slot does"
+            )
         await self._look(connecting=True)
 
     async def receive(self, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - see Session
@@ -120,6 +156,8 @@ class ChangesSession:
             self._looking = None
 
     async def _look(self, *, connecting: bool = False) -> bool:
+        if self._durable > self._confirmed and await self._slot.advance(self._durable):
+            self._is_done(self._durable)
         end = await self._slot.end()
         if end == self._seen:
             await self._let_go()
@@ -147,22 +185,21 @@ class ChangesSession:
 
     def _read(self, rows: Sequence[bytes]) -> Iterator[Delivery]:
         """Make the deliveries of what was read, each when it is asked for."""
-        last, begin, passed = self._last, Begin(0, 0.0), True
+        last, behind = self._last, self._behind
+        begin, passed = Begin(0, 0.0), True
         waiting: Delivery | None = None
-        messages, index = 0, count()
+        messages, numbers = 0, count()
         for row in rows:
             messages += 1
             if passed and row[:1] in CHANGES:
                 continue
             said = self._decoder.read(row)
             if isinstance(said, Begin):
-                begin, passed, messages, index = said, said.lsn < last, 1, count()
+                begin, messages, numbers = said, 1, count()
+                passed = said.lsn < max(last, behind.lsn)
             elif isinstance(said, Commit):
-                if passed:
-                    continue
-                self._last = said.end
+                self._ended(said.end, messages, begin.lsn, is_given=waiting is not None)
                 if waiting is not None:
-                    self._given.append(Given(said.end, messages))
                     waiting.position = said.end
                     yield waiting
                     waiting = None
@@ -170,12 +207,23 @@ class ChangesSession:
                 for body in said:
                     if waiting is not None:
                         yield waiting
-                    waiting = self._delivery(body, begin, next(index))
+                    name = ChangeName(begin.lsn, next(numbers))
+                    waiting = None if name <= behind else self._delivery(body, begin, name)
 
-    def _delivery(self, body: bytes, begin: Begin, index: int) -> Delivery:
+    def _ended(self, end: int, messages: int, lsn: int, *, is_given: bool) -> None:
+        """A transaction has ended; ``is_given``: a change of it is given now."""
+        if end <= self._last:  # it was given before
+            return
+        self._last = end
+        if is_given or lsn <= self._behind.lsn:
+            self._given.append(Given(end, messages))
+        if not is_given and lsn <= self._behind.lsn and self._is_durable:
+            self._durable = end
+
+    def _delivery(self, body: bytes, begin: Begin, name: ChangeName) -> Delivery:
         return Delivery(
             body=body,
-            name=f"{self._slot.name}@{lsn_text(begin.lsn)}/{index}",
+            name=f"{self._slot.name}@{lsn_text(name.lsn)}/{name.number}",
             published=begin.committed,
             place=self._place,
             position=self._last,
@@ -203,6 +251,9 @@ class ChangesSession:
         finally:
             self._telling = False
             self._wake.set()
+        self._is_done(lsn)
+
+    def _is_done(self, lsn: int) -> None:
         self._confirmed = max(self._confirmed, lsn)
         while self._given and self._given[0].end <= lsn:
             self._given.popleft()

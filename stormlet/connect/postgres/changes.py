@@ -53,8 +53,12 @@ class Changes(Source[T]):
 
     Bodies are JSON: ``{"table": "public.orders", "kind": "update", "row": {...}, "old": {...}}``, as
     :class:`~stormlet.connect.postgres.pgoutput.Change` has them. Needs ``wal_level=logical``, and Postgres 14 or later.
-    One run reads a slot, with one task.
+    One run reads a slot, with one task. With ``state=`` it goes on behind the last change that is there, and the slot
+    keeps what is not durable.
     """
+
+    lets_go = True
+    """See :attr:`stormlet.model.traits.SpoutTraits.lets_go`."""
 
     @overload
     def __init__(
@@ -94,6 +98,7 @@ class Changes(Source[T]):
             raise ValueError(f"encoding={self.settings.encoding!r}: changes are JSON")
         self.slot = slot
         self.publication = publication
+        self._has_begun = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -104,6 +109,11 @@ class Changes(Source[T]):
     def reads(self) -> tuple[str, ...]:
         """The slot."""
         return (self.slot,)
+
+    @property
+    def resumable(self) -> bool:
+        """True unless changes may be emitted in another order than that of their commits."""
+        return self.settings.ordered_by is None
 
     async def connect(self, address: Address, context: SourceContext) -> Session:
         """Connect to the server, for which no twin can stand."""
@@ -132,9 +142,15 @@ class Changes(Source[T]):
         try:
             confirmed = await slot.begin(settings.create)
             session = ChangesSession(
-                context, slot, confirmed, poll=settings.poll, warn_bytes=settings.warn_bytes
+                context,
+                slot,
+                confirmed,
+                poll=settings.poll,
+                warn_bytes=settings.warn_bytes,
+                is_durable=not self._has_begun,  # as it is what the state of another process has
             )
             await session.begin()
+            self._has_begun = True
         except BaseException:
             await slot.close()
             raise

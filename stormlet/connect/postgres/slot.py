@@ -70,26 +70,27 @@ class Slot:
             await self._be_alone()
         return confirmed
 
-    def _refuse(self, why: str) -> BrokerRefused:
+    def refuse(self, why: str) -> BrokerRefused:
+        """Return an error that names the server."""
         return BrokerRefused(f"{self._control.address}: {why}")
 
     def _check_server(self, server: Mapping[str, Any]) -> None:
         if server["version"] < OLDEST:
-            raise self._refuse("changes are captured from Postgres 14 or later")
+            raise self.refuse("changes are captured from Postgres 14 or later")
         if server["level"] != "logical":
-            raise self._refuse(
+            raise self.refuse(
                 f"wal_level is {server['level']!r}, and changes are captured only with wal_level=logical: "
                 "ALTER SYSTEM SET wal_level = logical, and restart the server"
             )
         if server["encoding"] == "SQL_ASCII":
-            raise self._refuse("the database has the encoding SQL_ASCII, in which text may be anything")
+            raise self.refuse("the database has the encoding SQL_ASCII, in which text may be anything")
 
     async def _publish(self, create: bool | Sequence[str]) -> None:
         name = quoted_one(self._publication)
         if await self._control.ask(PUBLICATION, self._publication):
             return
         if create is False:
-            raise self._refuse(
+            raise self.refuse(
                 f"there is no publication {self._publication!r}: create=True makes it, or "
                 f"CREATE PUBLICATION {name} FOR ALL TABLES"
             )
@@ -99,18 +100,18 @@ class Slot:
 
     def _confirmed(self, found: Sequence[Mapping[str, Any]], database: str) -> int:
         if not found:
-            raise self._refuse(
+            raise self.refuse(
                 f"there is no replication slot {self.name!r}: create=True makes it, or "
                 f"SELECT pg_create_logical_replication_slot('{self.name}', '{PLUGIN}')"
             )
         (slot,) = found
         if slot["plugin"] != PLUGIN:
             kind = "physical" if slot["plugin"] is None else f"of the plugin {slot['plugin']!r}"
-            raise self._refuse(f"the replication slot {self.name!r} is {kind}, and must be of {PLUGIN!r}")
+            raise self.refuse(f"the replication slot {self.name!r} is {kind}, and must be of {PLUGIN!r}")
         if slot["database"] != database:
-            raise self._refuse(f"the replication slot {self.name!r} is of the database {slot['database']!r}")
+            raise self.refuse(f"the replication slot {self.name!r} is of the database {slot['database']!r}")
         if slot["wal_status"] == "lost":
-            raise self._refuse(
+            raise self.refuse(
                 f"the replication slot {self.name!r} has lost changes, as it was behind by more than "
                 "max_slot_wal_keep_size: drop it, copy the tables, and begin with a new one"
             )

@@ -226,13 +226,12 @@ def test_there_may_be_nothing_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert "epoch 4 of counts.state again: nothing has happened\n" in capsys.readouterr().out
 
 
-def test_a_broker_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    """It would give other messages, and lose them."""
-    flow(
-        SPOUT.replace("EMIT", EMIT).replace(
-            "resumable = True", "redelivers = True\n    def ack(self, id): pass"
-        )
-    )
+@pytest.mark.parametrize(
+    "trait", ["redelivers = True\n    def ack(self, id): pass", "resumable = lets_go = True"]
+)
+def test_a_broker_is_left_alone(trait: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would give other messages, and lose them; so would one that lets go of what was durable."""
+    flow(SPOUT.replace("EMIT", EMIT).replace("resumable = True", trait))
     assert run() == 0
     assert rerun() == 2
     assert "spout 'words' takes its messages from a broker" in capsys.readouterr().err

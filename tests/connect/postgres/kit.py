@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, ClassVar
 
 import asyncpg
+import msgspec
 
 from stormlet.connect import postgres
 from stormlet.connect.address import read_address
@@ -95,11 +96,17 @@ class Place(place.Place):
             await self.client.execute("SELECT pg_drop_replication_slot($1)", slot)
 
     @asynccontextmanager
-    async def capturing(self, *, url: str = "", **options: Any) -> AsyncIterator[ChangesSession]:
-        """A session of a source of changes."""
+    async def capturing(
+        self, *, url: str = "", behind: str | None = None, again: bool = False, **options: Any
+    ) -> AsyncIterator[ChangesSession]:
+        """A session of a source of changes, which may go on behind one of them, in this process or ``again``."""
         given = {"slot": SLOT, "publication": PUBLICATION, "create": True, "poll": 0.05, **options}
         source = postgres.Changes(url or self.url, **given)
-        session = await source.begin(read_address(source.url or "", where="here"), changes_context())
+        source._has_begun = again
+        context = msgspec.structs.replace(
+            changes_context(), resume=None if behind is None else {SLOT: behind}
+        )
+        session = await source.begin(read_address(source.url or "", where="here"), context)
         try:
             yield session
         finally:

@@ -477,3 +477,80 @@ async def test_a_server_that_is_killed_forgets_no_change(shop: Place, logical: P
         more = ids(await session.receive(99, 0.5))
     assert (again + more)[-10:] == list(range(10, 20))
     assert again + more == list(range((again + more)[0], 20))
+
+
+async def confirmed(place: Place) -> int:
+    """The position up to which the server knows that all is done."""
+    return int(await place.client.fetchval("SELECT confirmed_flush_lsn FROM pg_replication_slots"))
+
+
+async def test_it_goes_on_behind_a_change_that_the_state_has(shop: Place) -> None:
+    """In the middle of a transaction, and at its end, whatever the slot says."""
+    await shop.client.execute(TABLE)
+    async with shop.capturing() as session:
+        await insert(shop, 1)
+        await insert(shop, 2, 3, 4)
+        await insert(shop, 5)
+        got = await received(session, 5)
+    for last in range(5):
+        async with shop.capturing(behind=got[last].name) as session:
+            assert ids(await received(session, 4 - last)) == [2, 3, 4, 5][last:]
+            assert await received(session, 1, 0.1) == []
+
+
+async def test_what_the_state_has_is_let_go_at_once(shop: Place) -> None:
+    """Up to the last transaction that is there as a whole; the rest of one is done when its end is."""
+    await shop.client.execute(TABLE)
+    async with shop.capturing() as session:
+        await insert(shop, 1)
+        await insert(shop, 2, 3)
+        got = await received(session, 3)
+    before = await confirmed(shop)
+    async with shop.capturing(behind=got[1].name) as session:
+        (last,) = await received(session, 1)
+        await received(session, 1, 0.2)
+        assert before < await confirmed(shop) == got[1].position
+        await session.settle(up_to(last))
+        assert await confirmed(shop) == last.position
+
+
+async def test_what_another_session_has_emitted_is_kept_until_more_is_done(
+    shop: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not be durable yet, and what is behind it is durable later; nor is WAL let go meanwhile."""
+    monkeypatch.setattr("stormlet.connect.postgres.capture.LET_GO", 0.0)
+    await shop.client.execute(TABLE)
+    async with shop.capturing() as session:
+        await insert(shop, 1)
+        (first,) = await received(session, 1)
+    before = await confirmed(shop)
+    async with shop.capturing(behind=first.name, again=True) as session:
+        await shop.client.execute("CREATE TABLE others (id int)")
+        await received(session, 1, 0.5)
+        assert await confirmed(shop) == before
+        await insert(shop, 2)
+        (second,) = await received(session, 1)
+        await session.settle(up_to(second))
+        assert await confirmed(shop) == second.position
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_much_that_is_passed_over_ends(
+    again: bool, shop: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it is more than a peek asks for."""
+    monkeypatch.setattr("stormlet.connect.postgres.capture.AT_ONCE", 5)
+    await shop.client.execute(TABLE)
+    async with shop.capturing() as session:
+        for number in range(20):
+            await insert(shop, number)
+        got = await received(session, 20)
+    async with shop.capturing(behind=got[17].name, again=again) as session:
+        assert ids(await received(session, 2)) == [18, 19]
+
+
+async def test_a_state_of_another_server_is_refused(shop: Place) -> None:
+    """All would be passed over until the WAL gets there."""
+    with pytest.raises(BrokerRefused, match="the state goes on behind FF/0, which its WAL has not reached"):
+        async with shop.capturing(behind=f"{SLOT}@FF/0/3"):
+            pass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from asyncio.subprocess import Process
 from contextlib import AbstractAsyncContextManager
 from itertools import count
@@ -16,8 +17,8 @@ from typing import Final
 
 import pytest
 
-from tests.connect.kills import KILLS, process
-from tests.connect.postgres import mortal_changes
+from tests.connect.kills import KILLS, ROOT, process
+from tests.connect.postgres import counted_changes, mortal_changes
 from tests.connect.postgres.kit import PUBLICATION, SLOT, Place
 from tests.connect.sessions import soon
 
@@ -101,5 +102,38 @@ async def test_killed_processes_miss_nothing(shop: Place, tmp_path: Path) -> Non
     print(f"{KILLS} kills, {len(there)} changes, {again} twice")
     assert reached == len(there)
     assert again <= KILLS * (mortal_changes.PENDING + LARGEST + IN_AN_INTERVAL)
+    lag = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
+    assert await shop.client.fetchval(lag) < 10_000
+
+
+async def test_killed_processes_with_a_state_count_each_change_once(shop: Place, tmp_path: Path) -> None:
+    """Whatever of the state the slot knows of."""
+    await shop.client.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    await shop.client.execute(f'CREATE PUBLICATION "{PUBLICATION}" FOR TABLE orders')
+    await shop.client.execute("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", SLOT)
+    state, over, random = str(tmp_path / "counts.state"), asyncio.Event(), Random(3)
+    program = [sys.executable, counted_changes.__file__, shop.url, state]
+    async with Place(shop.url) as writer:
+        writing = asyncio.ensure_future(write(writer, 4, over))
+        for _ in range(KILLS):
+            counting = await asyncio.create_subprocess_exec(
+                *program, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE
+            )
+            assert counting.stdout is not None
+            assert await counting.stdout.readline() == b"ready\n"
+            await asyncio.sleep(random.uniform(0, 0.6))
+            counting.kill()
+            await counting.communicate()
+        over.set()
+        there = await writing
+
+    async with counted_changes.counting(shop.url, state).run() as running:
+
+        async def all_are_counted() -> bool:
+            return len(running.state("count")) == len(there)
+
+        await soon(all_are_counted, 60)
+        assert dict(running.state("count")) == dict.fromkeys(there, 1)
+    print(f"{KILLS} kills, {len(there)} changes, each counted once")
     lag = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
     assert await shop.client.fetchval(lag) < 10_000

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from stormlet import DeadLetter, Reject, StartFailed, Topology
+from stormlet import DeadLetter, InvalidTopology, Reject, Running, StartFailed, Topology
 from stormlet.connect import postgres
 from stormlet.testing.brokers import twin
 from tests.brokers.proxy import Proxy
+from tests.connect.postgres.counted_changes import counting, row_of
 from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, Postgres, through
 from tests.connect.sessions import soon
 
@@ -163,4 +165,36 @@ async def test_one_task_reads_a_slot(shop: Place) -> None:
             pass
     with twin(shop.url), pytest.raises(StartFailed, match="a twin has no changes"):
         async with Copy(shop.url).run():
+            pass
+
+
+async def test_resets_with_a_state_count_each_change_once(
+    shop: Place, logical: Postgres, tmp_path: Path
+) -> None:
+    """The run goes on behind what it has emitted, whether that is durable or not."""
+    await made(shop)
+    with Proxy(logical.port) as proxy:
+        topology = counting(through(shop.url, proxy.port), str(tmp_path / "state"), create=["orders"])
+        async with topology.run() as running:
+            writing = asyncio.ensure_future(insert(shop, 0, 900))
+            for count in (100, 300, 600):
+                await soon(lambda least=count: counted(running, least))
+                proxy.reset()
+            await writing
+            await soon(lambda: counted(running, 900), 60)
+            await soon(lambda: is_told(shop), 60)
+            assert dict(running.state("count")) == dict.fromkeys(range(900), 1)
+            assert running.statistics().components["changes"].restarts == 0
+
+
+async def counted(running: Running, least: int) -> bool:
+    """True if so many rows are durable."""
+    return len(running.state("count")) >= least
+
+
+async def test_an_order_of_keys_is_refused_with_a_state(shop: Place, tmp_path: Path) -> None:
+    """Changes would be emitted in another order than that of their commits."""
+    topology = counting(shop.url, str(tmp_path / "state"), ordered_by=row_of)
+    with pytest.raises(InvalidTopology, match="cannot go on where the state ends"):
+        async with topology.run():
             pass
