@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 TOGETHER = ("tests/spark/engine/", "tests/spark/")
-"""Folders whose files share a session of Spark, as each worker would start a JVM of its own for each; the first counts."""
+"""Folders whose files share a session of Spark, as each worker would start a JVM of its own each; the first counts."""
 BY_KIND = "tests/connect/kafka/test_conformance.py"
 """A file whose parameters may go to several workers, each of which starts a broker."""
 FIRST = (

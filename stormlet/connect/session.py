@@ -48,7 +48,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which a receipt runs out unless it is renewed; None: it lasts as long as the connection."""
     most_held: float | None = None
     """Seconds after which the broker closes a connection by which a message came that is not settled yet; None: it
-    waits for ever, or there are leases. For ``stormlet check`` alone."""
+    waits for ever, or there are leases. The message is given back before that."""
     receipts_survive: bool = False
     """True if receipts stay valid when the connection is lost: they belong to the message, not to the channel."""
     can_return: bool = False

@@ -249,6 +249,46 @@ async def test_R4_a_message_is_not_held_for_ever(sim: Simulation) -> None:
 
 
 @pytest.mark.simulated_time
+async def test_R4_a_message_is_given_back_before_its_connection_is_closed(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It alone, once; the tree of the first delivery goes on, and says nothing any more."""
+    gate = asyncio.Event()
+    consumer = Consumer(Broker("rabbitmq-4.0"), stuck_at(b"0001", gate), message_timeout=None)
+    consumer.publish(4)
+    async with consumer.run() as running:
+        await sim.advance(minutes=23)
+        assert consumer.place.deliveries == 4
+        await sim.advance(minutes=2)
+        assert (consumer.place.deliveries, connection(running).withdrawn) == (5, 1)
+        assert connection(running).reconnects == 0
+        gate.set()
+        await consumer.until_empty()
+        assert balanced(running)
+    assert consumer.processed[b"0001"] == 2
+    assert consumer.broker.violations == []
+    assert "1 messages are under way for 1440 s, and are given back" in caplog.text
+
+
+@pytest.mark.simulated_time
+async def test_R4_what_nobody_has_begun_is_given_back_too(sim: Simulation) -> None:
+    """A message that waits behind stuck ones is open for the broker as well."""
+    gate = asyncio.Event()
+
+    async def wait(body: bytes) -> None:
+        await gate.wait()
+
+    consumer = Consumer(Broker("rabbitmq-4.0"), wait, message_timeout=None, concurrency=1)
+    bodies = consumer.publish(10)
+    async with consumer.run() as running:
+        await sim.advance(minutes=25)
+        assert connection(running).withdrawn == 10
+        gate.set()
+        await consumer.until_empty()
+    consumer.check(bodies)
+
+
+@pytest.mark.simulated_time
 @pytest.mark.parametrize("profile", ["rabbitmq-4.0", "jetstream", "kafka"])
 async def test_R5_no_more_is_held_than_may_be_pending(profile: str, sim: Simulation) -> None:
     """Of a hundred messages 20 are taken while nothing is done."""

@@ -7,6 +7,7 @@
     status     states and counts of one connection, and the log of their changes
     connecting connecting again, for ever, with pauses
     intake     messages on their way in: decoded, numbered, buffered
+    overdue    what is given back before the broker closes the connection for it
     settling   what the broker is to be told, and the task that tells it
     spout      the spout
     sink       the bolt

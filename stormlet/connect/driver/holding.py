@@ -107,6 +107,16 @@ class Holding:
         if held is not None and held.place is None and self._rules.can_return:
             self._settling.give_back(held.receipt)
 
+    def hand_back(self, until: float) -> int:
+        """Give back what has come until then, begun or not: it comes again, and its trees go on (law R4). Returns how
+        many they are."""
+        held = ((id, self.receipts.get(id)) for id in self.receipts)
+        old = {id: each for id, each in held if each is not None and each.since <= until}
+        for each in old.values():
+            self._settling.give_back(each.receipt)
+        self.withdraw(old)
+        return len(old)
+
     def give_back_unbegun(self) -> None:
         """The end has come for all that is in the buffer."""
         for message in self.buffer.drop(lambda _: True):

@@ -36,6 +36,7 @@ from stormlet.connect.driver.context import SourceTask, consumer_name, random_of
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held, too_large
 from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.overdue import Overdue
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.renewing import Renewing
 from stormlet.connect.driver.settling import Settling
@@ -147,6 +148,9 @@ class SourceSpout(ReliableSpout[T]):
         if leases is not None:
             renewing = Renewing(leases, self._holding, self._status, lambda: self._session)
             self._begin(renewing.keep(), f"{name} leases")
+        elif self._rules.most_held is not None:
+            overdue = Overdue(self._rules.most_held, self._holding, self._status)
+            self._begin(overdue.keep(), f"{name} messages that are under way for too long")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

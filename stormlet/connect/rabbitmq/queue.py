@@ -257,6 +257,7 @@ class Queue(Source[T]):
         as_: None = None,
         rejects: bool = ...,
         unique_ids: bool = ...,
+        consumer_timeout: float | None = ...,
         **options: Unpack[SourceOptions],
     ) -> None: ...
     @overload
@@ -268,6 +269,7 @@ class Queue(Source[T]):
         as_: type[T],
         rejects: bool = ...,
         unique_ids: bool = ...,
+        consumer_timeout: float | None = ...,
         **options: Unpack[SourceOptions],
     ) -> None: ...
     def __init__(
@@ -278,19 +280,23 @@ class Queue(Source[T]):
         as_: Any = None,
         rejects: bool = False,
         unique_ids: bool = False,
+        consumer_timeout: float | None = CONSUMER_TIMEOUT,
         **options: Unpack[SourceOptions],
     ) -> None:
-        """``url`` is such as ``amqps://user:password@host/virtual-host``; None if it is written elsewhere. ``options``
-        are those of :class:`~stormlet.connect.driver.options.SourceSettings`."""
+        """``url`` is such as ``amqps://user:password@host/virtual-host``; None if it is written elsewhere.
+        ``consumer_timeout`` is that of the broker, in seconds, None if it waits for ever: a message that is under way
+        for four fifths of it is given back. ``options`` are those of
+        :class:`~stormlet.connect.driver.options.SourceSettings`."""
         super().__init__(url, as_=as_, **options)
         self.queue = queue
         self.rejects = rejects
         self.unique_ids = unique_ids
+        self.consumer_timeout = consumer_timeout
 
     @property
     def capabilities(self) -> Capabilities:
         """The rules of RabbitMQ."""
-        return Capabilities(has_dead_letters=self.rejects, has_lag=True, most_held=CONSUMER_TIMEOUT)
+        return Capabilities(has_dead_letters=self.rejects, has_lag=True, most_held=self.consumer_timeout)
 
     @property
     def reads(self) -> tuple[str, ...]:

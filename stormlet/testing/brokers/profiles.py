@@ -41,14 +41,14 @@ PROFILES: Final = {
         Profile(
             name="rabbitmq-3.10",
             schemes=("amqp3", "amqps3"),
-            capabilities=_each(has_dead_letters=True),
+            capabilities=_each(has_dead_letters=True, most_held=1800.0),
             has_names=False,
             double_ack_closes=True,
         ),
         Profile(
             name="rabbitmq-4.0",
             schemes=("amqp", "amqps"),
-            capabilities=_each(has_dead_letters=True),
+            capabilities=_each(has_dead_letters=True, most_held=1800.0),
             has_names=False,
             double_ack_closes=True,
             delivery_limit=21,  # x-delivery-limit is 20 by default, and counts redeliveries

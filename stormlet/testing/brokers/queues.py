@@ -128,7 +128,7 @@ class Queue:
                 self.acked.append(lent.message.body)
         for receipt in settlement.returned:
             if session.own(receipt) in self.lent:
-                self.take_back(session.own(receipt), counts=False)
+                self.take_back(session.own(receipt), counts=not self._profile.capabilities.can_return)
         for rejection in settlement.rejected:
             lent = self._taken(session, rejection.receipt)
             unknown += lent is None

@@ -8,11 +8,12 @@ import traceback
 
 import pytest
 
-from stormlet import StartFailed
+from stormlet import StartFailed, Topology
+from stormlet.connect import rabbitmq
 from tests.brokers.processes import HOST, Broker
 from tests.connect.rabbitmq.kit import Rabbit
 from tests.connect.sessions import numbered
-from tests.connect.shop import PENDING, Shop, Topologies, refuse
+from tests.connect.shop import PENDING, Shop, Topologies, connection, refuse
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 
@@ -69,3 +70,28 @@ async def test_a_start_that_fails_says_why(
                 pass
         said = caplog.text + "".join(traceback.format_exception(caught.value))
         assert "s3cret-word" not in said
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+async def test_a_message_that_is_held_too_long_is_given_back_alone(kind: str, rabbit: Rabbit) -> None:
+    """The channel stays, and the message is executed again."""
+    await rabbit.declare(x_queue_type=kind)
+    gate, seen = asyncio.Event(), list[str]()
+
+    async def work(order: str) -> None:
+        seen.append(order)
+        if order == "1":
+            await gate.wait()
+
+    topology = Topology("shop", max_spout_pending=PENDING, message_timeout=None)
+    source = rabbitmq.Queue(rabbit.url, rabbit.queue, as_=str, consumer_timeout=1.0)
+    topology.bolt("work", work, topology.spout("orders", source).shuffle(), concurrency=10)
+    await rabbit.publish(*numbered(4))
+    async with topology.run() as running:
+        async with asyncio.timeout(20):
+            while len(seen) < 5:  # noqa: ASYNC110 - a broker is watched
+                await asyncio.sleep(0.02)
+        gate.set()
+        assert connection(running).reconnects == 0
+    assert (sorted(seen[:4]), seen[4]) == (numbered(4), "1")
+    assert await rabbit.ready() == 0

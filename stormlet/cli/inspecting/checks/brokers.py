@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
 from stormlet.cli.units import duration
+from stormlet.connect.driver.overdue import PART
 from stormlet.connect.source import Source
 from stormlet.core.retries import JITTER
 from stormlet.model.configuration import Configuration
@@ -24,12 +25,13 @@ def messages_held_too_long(description: Description) -> Iterator[Finding]:
     for spout, source in _sources(description):
         options, rules = options_of(description, spout), source.capabilities
         longest = longest_time(options)
-        if rules.most_held is not None and (longest is None or longest > rules.most_held):
+        most = None if rules.most_held is None else rules.most_held * PART
+        if most is not None and (longest is None or longest > most):
             took = "for ever" if longest is None else f"for {duration(longest)}"
             yield _held(
-                spout, options, took, f"the broker closes a connection with one that is older than "
-                f"{duration(rules.most_held)}: all that came by it is delivered again",
-                "lower message_timeout or max_attempts, or raise the broker's limit",
+                spout, options, took, f"one that is under way for {duration(most)} is given back and comes again, as "
+                "the broker would close the connection for it",
+                "lower message_timeout or max_attempts, or raise the broker's limit and say so to the source",
             )  # fmt: skip
         elif rules.lease is not None and longest is not None and longest > source.settings.max_hold:
             yield _held(
