@@ -124,7 +124,8 @@ def by_asyncio(cluster: Cluster, topic: str, messages: int, **tuning: Any) -> fl
     return asyncio.run(_by_asyncio(cluster, topic, messages, **tuning))
 
 
-async def _source(cluster: Cluster, topic: str, messages: int) -> float:
+async def through_bolt(cluster: Cluster, topic: str, messages: int) -> float:
+    """Messages per second through one acked bolt."""
     see = Seen(messages)
     topology = Topology("speed", max_spout_pending=2 * AT_ONCE)
     made = Topics[bytes](cluster.url, [topic], group=f"speed {next(GROUPS)}", as_=bytes, settle_every=EVERY)
@@ -136,7 +137,7 @@ async def _source(cluster: Cluster, topic: str, messages: int) -> float:
 
 def source(cluster: Cluster, topic: str, messages: int) -> float:
     """Messages per second through one acked bolt."""
-    return asyncio.run(_source(cluster, topic, messages))
+    return asyncio.run(through_bolt(cluster, topic, messages))
 
 
 async def _generator(messages: int) -> float:
