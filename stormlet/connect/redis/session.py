@@ -189,6 +189,15 @@ class StreamSession:
 
     async def close(self) -> None:
         """Leave the group if nothing is pending, and disconnect."""
+        try:
+            await self._leave()
+        finally:  # a close that is cut short disconnects, too
+            try:
+                await self._reader.close()
+            finally:
+                await self._control.close()
+
+    async def _leave(self) -> None:
         if self._unblocking is not None:
             self._unblocking.cancel()
             await asyncio.wait([self._unblocking])
@@ -196,8 +205,6 @@ class StreamSession:
         if not (self._reader.is_lost or self._control.is_lost):
             with suppress(ConnectionLost):
                 await self._control.call("EVAL", scripts.LEAVE, 1, group.stream, group.name, group.consumer)
-        await self._reader.close()
-        await self._control.close()
 
 
 def _times(reply: Any) -> int:

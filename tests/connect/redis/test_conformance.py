@@ -10,12 +10,15 @@ import pytest
 from redis.asyncio import Redis
 
 from stormlet.connect import redis
+from stormlet.connect.redis import client, session
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
 from tests.brokers.processes import HOST, Broker
 from tests.brokers.proxy import Proxy
 from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
 
+SILENT = 2.5
+"""Seconds for which nothing comes through: longer than a client waits for an answer."""
 DOWN = 6.0
 """Seconds for which a restart takes the broker away: longer than a lease."""
 LONGEST = 7.0
@@ -27,7 +30,7 @@ class RealRedis(Bench):
 
     name = "redis"
     rules = redis.Stream(None, QUEUE, group="g", lease=2.0).capabilities
-    faults = frozenset({"cut", "restart", "leases", "missing"})
+    faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "unroutable"})
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -42,8 +45,16 @@ class RealRedis(Bench):
                 if self.restarting is not None:
                     await self.restarting
 
-        with Proxy(self.broker.port) as self.proxy:
+        with Proxy(self.broker.port) as self.proxy, pytest.MonkeyPatch.context() as patch:
+            if self._is_impatient:
+                patch.setattr(client, "ANSWERS_WITHIN", 1.0)
+                patch.setattr(client, "BEAT", 1.0)
+                patch.setattr(session, "BEAT", 1.0)
             asyncio.run(running())
+
+    def hold(self, case: Case) -> None:
+        self._is_impatient = name_of(case).startswith("06")
+        super().hold(case)
 
     def begin(self) -> None:
         """The broker is there; its data begin anew in `run`."""
@@ -67,6 +78,8 @@ class RealRedis(Bench):
     async def left(self) -> list[bytes]:
         if self.restarting is not None and not self.restarting.done():
             await self.restarting
+        if await self.client.type(QUEUE) != b"stream":
+            return []
         (group,) = await self.client.xinfo_groups(QUEUE)
         entries = dict(await self.client.xrange(QUEUE))
         pending = await self.client.xpending_range(QUEUE, "g", "-", "+", 10_000)
@@ -89,10 +102,24 @@ class RealRedis(Bench):
                     await self.restarting
                 await asyncio.to_thread(self.broker.kill)
                 self.restarting = asyncio.create_task(self._later())
+            case "gone":
+                await asyncio.to_thread(self.proxy.refuse)
+            case "back":
+                await asyncio.to_thread(self.proxy.pass_on)
+            case "silent":
+                await asyncio.to_thread(self.proxy.swallow)
+                self.restarting = asyncio.create_task(self._heard_again())
             case "missing":
                 await self.client.delete(QUEUE)
+            case "unroutable":  # another type than a stream
+                await self.client.set(QUEUE, "")
             case _:
                 raise NotImplementedError(fault)
+
+    async def _heard_again(self) -> None:
+        await asyncio.sleep(SILENT)
+        await asyncio.to_thread(self.proxy.refuse)
+        await asyncio.to_thread(self.proxy.pass_on)
 
     async def _later(self) -> None:
         await asyncio.sleep(DOWN)
