@@ -11,8 +11,9 @@ derive one from :class:`Bench` for its real broker and run ``CASES`` on both::
 
 Nothing but a fault that a bench cannot bring, or a rule of its broker, skips a case. In case 2 the run is cancelled
 while its broker is away for it, so that it cannot say a last word; processes that are really killed are left to the
-tests of the connectors, as are 30 (transactions) and the price beside the bare client (33). 28 (a batch that fails in
-part) is law R10. ``STORMLET_SOAK=3600`` has case 31 go on for an hour at a real broker.
+tests of the connectors (``test_kills``). 28 (a batch that fails in part) is law R10, and 30 (a writer of transactions
+that was replaced is fenced) is ``kafka/test_exactly_once.py::test_an_earlier_writer_is_fenced``. ``STORMLET_SOAK=3600``
+has case 31 go on for an hour at a real broker.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
@@ -56,6 +58,8 @@ class Bench(ABC):
     takes any password."""
     notices: float = 0.0
     """Seconds for which the connector may go on with what it has, as it has not noticed that its broker is gone."""
+    heals: bool = False
+    """True if the client connects again by itself, so that the connector does not."""
     forgets: int = 0
     """Acks that a broker may have taken, and does not know of when it was killed: it had not written them yet."""
 
@@ -409,7 +413,7 @@ async def case_06_nothing_comes_through(bench: Bench) -> None:
         await bench.sleep(0.05)
         await bench.bring("silent")
         await run.until_empty()
-        assert connection_of(running).reconnects >= 1
+        assert connection_of(running).reconnects >= (not bench.heals)
         assert running.statistics().components["orders"].restarts == 0
     assert len(run.done) - len(bodies) <= 40
     await run.check(bodies)
@@ -810,6 +814,27 @@ async def case_32_a_password_is_nowhere(bench: Bench) -> None:
     assert any("lost" in line for line in lines)
     assert "hunter2" not in "\n".join(seen)
     await run.check(bodies)
+
+
+async def case_33_the_loop_has_little_to_do_with_a_message(bench: Bench) -> None:
+    """Two milliseconds of its thread at most, with all that the client does; ``speed.py`` beside the tests of a
+    connector has what it takes beside its bare client."""
+    bodies = await published(bench, 300)
+    run = Consumed(bench, at_once, max_spout_pending=100)
+    began = time.thread_time()
+    async with run.run(), asyncio.timeout(60):
+        while len(run.done) < len(bodies):  # noqa: ASYNC110 - it is the run that is watched
+            await asyncio.sleep(0.02)
+    assert time.thread_time() - began < 0.002 * len(bodies)
+
+
+async def case_33b_a_source_that_waits_takes_no_time(bench: Bench) -> None:
+    """Of the processor: nothing of it turns in circles while there is nothing to do."""
+    async with Consumed(bench, at_once).run():
+        await bench.sleep(0.5)
+        began = time.thread_time()
+        await bench.sleep(1.5)
+        assert time.thread_time() - began < 0.075
 
 
 @contextmanager

@@ -27,6 +27,8 @@ from tests.connect.kafka.cluster import PARTITIONS
 from tests.connect.kafka.servers import ProxiedKafka
 
 GROUP = "conformance"
+SILENT = 4.0
+"""Seconds for which nothing comes through."""
 
 
 class Guest:
@@ -90,8 +92,9 @@ class Watched(Topics[Any]):
 class RealKafka(Bench):
     """The connector at a broker that is killed, behind a proxy that resets."""
 
-    faults = frozenset({"cut", "restart", "rebalance", "missing", "gaps"})
+    faults = frozenset({"cut", "silent", "restart", "rebalance", "missing", "gaps"})
     notices = 0.75
+    heals = True
 
     def __init__(self, protocol: str) -> None:
         self.name = f"kafka, {protocol} groups"
@@ -224,11 +227,19 @@ class RealKafka(Bench):
                 else:
                     guest, self._guest = self._guest, None
                     await asyncio.to_thread(guest.leave)
+            case "silent":
+                self._broker.proxy.swallow()
+                self._later = asyncio.ensure_future(self._heard_again())
             case "missing":
                 self._delete()
             case _:
                 await asyncio.to_thread(self._broker.kill)
                 self._later = asyncio.ensure_future(self._again())
+
+    async def _heard_again(self) -> None:
+        await asyncio.sleep(SILENT)
+        self._broker.proxy.refuse()
+        self._broker.proxy.pass_on()
 
     async def _again(self) -> None:
         await asyncio.sleep(8)

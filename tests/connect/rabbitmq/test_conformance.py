@@ -29,6 +29,8 @@ from tests.connect.rabbitmq.kit import Rabbit, through
 DEAD = f"{QUEUE} dead"
 RESTARTING = ("04", "07", "17", "31")
 """The cases that kill the broker."""
+SILENT = 4.0
+"""Seconds for which nothing comes through: longer than three heartbeats of a second."""
 
 
 class Watched(rabbitmq.Queue[Any]):
@@ -68,7 +70,7 @@ class Watched(rabbitmq.Queue[Any]):
 class RealRabbitMQ(Bench):
     """The connector at a broker that is killed, behind a proxy that resets."""
 
-    faults = frozenset({"cut", "restart", "missing", "password"})
+    faults = frozenset({"cut", "gone", "silent", "restart", "missing", "unroutable", "password"})
 
     def __init__(self, kind: str, *, rejects: bool) -> None:
         self.name = f"{kind}{' with dead letters' if rejects else ''}"
@@ -91,7 +93,8 @@ class RealRabbitMQ(Bench):
         self.unsure = Counter[bytes]()
         """Of the open ones those that were settled when their connection was lost: the broker may know of it."""
         self.sessions = list[QueueSession]()
-        self._forgets = self._is_consumed = False
+        self._forgets = self._is_consumed = self._has_none = False
+        self._beats = False  # each second: too soon for a machine with other work
         self._later: asyncio.Future[None] | None = None
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -118,7 +121,12 @@ class RealRabbitMQ(Bench):
     def source(self, **options: Any) -> Source[Any]:
         self._is_consumed = True
         rejects = self.rules.has_dead_letters
-        return Watched(self, through(self._broker.url, self._proxy.port), rejects=rejects, **options)
+        url = through(self._broker.url, self._proxy.port) + ("?heartbeat=1" if self._beats else "")
+        return Watched(self, url, rejects=rejects, **options)
+
+    def needs(self, *faults: str) -> None:
+        super().needs(*faults)
+        self._beats = "silent" in faults
 
     def sink(self) -> Sink[bytes]:
         url = through(self._broker.url, self._proxy.port)
@@ -132,6 +140,8 @@ class RealRabbitMQ(Bench):
         await self._rabbit.publish_many([each.decode() for each in bodies])
 
     async def left(self) -> list[bytes]:
+        if self._has_none:
+            return []
         if not self._is_consumed:
             return await self._ready(QUEUE)
         if self.open and not self.open - self.unsure and await self._has_nothing():
@@ -175,14 +185,27 @@ class RealRabbitMQ(Bench):
         match fault:
             case "cut":
                 self._proxy.reset()
-            case "missing":
+            case "missing" | "unroutable":
+                self._has_none = True
                 await self._rabbit.delete()
+            case "gone":
+                self._proxy.refuse()
+            case "back":
+                self._proxy.pass_on()
+            case "silent":
+                self._proxy.swallow()
+                self._later = asyncio.ensure_future(self._heard_again())
             case "password":
                 return  # any is wrong that a case has
             case _:
                 self._forgets = True  # it keeps on disk only after a while what was acked
                 self._broker.kill()
                 self._later = asyncio.ensure_future(self._again())
+
+    async def _heard_again(self) -> None:
+        await asyncio.sleep(SILENT)
+        self._proxy.refuse()
+        self._proxy.pass_on()
 
     async def _again(self) -> None:
         await asyncio.sleep(8)
