@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 KAFKA_JARS = ROOT / "build" / "kafka"
 """Where :func:`kafka_jars` puts Kafka's libraries."""
 KAFKA = "4.1.2"
-RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+RABBITMQ = Path(os.environ.get("STORMLET_RABBITMQ", "/usr/lib/rabbitmq/bin/rabbitmq-server")).resolve()
+"""The program, or one that runs another version, such as ``rabbitmq4`` here."""
 
 
 class RabbitMQ(Broker):
