@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -16,22 +15,15 @@ from stormlet.connect import nats
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
 from tests.brokers.processes import Broker
-from tests.brokers.proxy import Proxy
 from tests.brokers.servers import Nats
-from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+from tests.connect.conformance import CASES, QUEUE, Case, name_of
 from tests.connect.nats.kit import CONSUMER, Server, through
+from tests.connect.proxied import LEASE, ProxiedBench
 
-LEASE = 2.0
-DOWN = 6.0
-"""Seconds for which a restart takes the broker away: longer than a lease."""
-SILENT = 4.0
-"""Seconds for which nothing comes through: longer than two pings."""
-LONGEST = 7.0
-"""The longest sleep of a case that is worth its time."""
 SUBJECT = f"{QUEUE}.new"
 
 
-class RealNats(Bench):
+class RealNats(ProxiedBench):
     """The connector with a NATS, behind a proxy that cuts."""
 
     faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "unroutable", "secret"})
@@ -43,32 +35,25 @@ class RealNats(Bench):
         self._retention = retention
         source = nats.Stream(None, QUEUE, consumer=CONSUMER, lease=LEASE, rejects=rejects)
         self.rules = source.capabilities
-        self._broker: Nats
+        self.server: Nats
 
     def at(self, broker: Nats) -> RealNats:
         """The same at this broker."""
-        self._broker = broker
+        self.server = broker
         return self
 
     def begin(self) -> None:
-        self._later: asyncio.Task[None] | None = None
+        super().begin()
         self._dead = list[int]()
         self._done = set[int]()
 
-    def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        async def running() -> None:
-            async with Server(self._broker.url, QUEUE) as self._server:
-                await self._fresh()
-                try:
-                    await work()
-                finally:
-                    if self._later is not None:
-                        await self._later
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[None]:
+        async with Server(self.server.url, QUEUE) as self._server:
+            await self._begin_anew()
+            yield
 
-        with Proxy(self._broker.port) as self._proxy:
-            asyncio.run(running())
-
-    async def _fresh(self) -> None:
+    async def _begin_anew(self) -> None:
         server, client = self._server, self._server.client
         with suppress(NotFoundError):
             await server.js.delete_stream(QUEUE)
@@ -85,23 +70,19 @@ class RealNats(Bench):
     async def _terminated(self, message: Msg) -> None:
         self._dead.append(json.loads(message.data)["stream_seq"])
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, LONGEST))
-
     def source(self, **options: Any) -> Source[Any]:
         given = {"consumer": CONSUMER, "lease": LEASE, "lag_every": 1.0, "rejects": self._rejects, **options}
-        return nats.Stream(through(self._broker.url, self._proxy.port), QUEUE, **given)
+        return nats.Stream(through(self.server.url, self.proxy.port), QUEUE, **given)
 
     def sink(self) -> Sink[bytes]:
-        return nats.Publish[bytes](through(self._broker.url, self._proxy.port), SUBJECT, size=20)
+        return nats.Publish[bytes](through(self.server.url, self.proxy.port), SUBJECT, size=20)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
         await self._server.publish(body.decode())
 
     async def left(self) -> list[bytes]:
         """Those that are not acked, by the server's own words."""
-        if self._later is not None and not self._later.done():
-            await self._later
+        await self.is_there()
         try:
             if not await self._server.undone():
                 return []
@@ -119,35 +100,10 @@ class RealNats(Bench):
         return [each.data for each in await self._server.messages() if each.seq in self._dead]
 
     async def bring(self, fault: str) -> None:
-        match fault:
-            case "cut":
-                await asyncio.to_thread(self._proxy.reset)
-            case "restart":
-                if self._later is not None:
-                    await self._later
-                await asyncio.to_thread(self._broker.kill)
-                self._later = asyncio.create_task(self._again())
-            case "gone":
-                await asyncio.to_thread(self._proxy.refuse)
-            case "back":
-                await asyncio.to_thread(self._proxy.pass_on)
-            case "silent":
-                await asyncio.to_thread(self._proxy.swallow)
-                self._later = asyncio.create_task(self._heard_again())
-            case "missing" | "unroutable":
-                await self._server.js.delete_stream(QUEUE)
-            case _:
-                raise NotImplementedError(fault)
-
-    async def _heard_again(self) -> None:
-        await asyncio.sleep(SILENT)
-        await asyncio.to_thread(self._proxy.refuse)
-        await asyncio.to_thread(self._proxy.pass_on)
-
-    async def _again(self) -> None:
-        await asyncio.sleep(DOWN)
-        await asyncio.to_thread(self._broker.start)
-        await self._server.client.flush()
+        if fault in ("missing", "unroutable"):
+            await self._server.js.delete_stream(QUEUE)
+        else:
+            await super().bring(fault)
 
 
 LIMITS = RealNats("nats", rejects=False)
@@ -168,7 +124,7 @@ RUNS = [
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, Bench) else name_of(each)
+    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, RealNats) else name_of(each)
 )
 def test_conformance(bench: RealNats, case: Case, broker: Broker) -> None:
     """The same cases as the twins."""

@@ -69,7 +69,7 @@ class RealChanges(RealPostgres):
 
     def source(self, **options: Any) -> Source[Any]:
         given = {"lag_every": 1.0, "settle_every": 0.1, "poll": 0.05, **options}
-        return Bodies(through(self._url, self._proxy.port), slot=QUEUE, publication=PUBLICATION, **given)
+        return Bodies(through(self._url, self.proxy.port), slot=QUEUE, publication=PUBLICATION, **given)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
         if gap:
@@ -81,8 +81,7 @@ class RealChanges(RealPostgres):
             await self.publish(body, gap=gap)
 
     async def left(self) -> list[bytes]:
-        if self._later is not None and not self._later.done():
-            await self._later
+        await self.is_there()
         decoder, bodies = Decoder(), list[bytes]()
         for row in await self._peek():
             said = decoder.read(row["data"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -12,22 +12,15 @@ import pytest
 from stormlet.connect import postgres
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
-from tests.brokers.proxy import Proxy
-from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+from tests.connect.conformance import CASES, QUEUE, Case, name_of
 from tests.connect.postgres.kit import Postgres, through
+from tests.connect.proxied import LEASE, ProxiedBench
 from tests.connect.sessions import write
 
-LEASE = 2.0
-DOWN = 6.0
-"""Seconds for which a restart takes the server away: longer than a lease."""
-SILENT = 4.0
-"""Seconds for which nothing comes through."""
-LONGEST = 7.0
-"""The longest sleep of a case that is worth its time."""
 DEAD = "leased_until = 'infinity'"
 
 
-class RealPostgres(Bench):
+class RealPostgres(ProxiedBench):
     """The connector with a Postgres, behind a proxy that cuts."""
 
     faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "secret"})
@@ -37,28 +30,18 @@ class RealPostgres(Bench):
         self.name = name
         self.rules = postgres.Queue(None, QUEUE, lease=LEASE, rejects=rejects).capabilities
         self._rejects = rejects
-        self._server: Postgres
+        self.server: Postgres
         self._url = ""
 
     def at(self, server: Postgres, url: str) -> RealPostgres:
         """The same at this database."""
-        self._server, self._url = server, url
+        self.server, self._url = server, url
         return self
 
-    def begin(self) -> None:
-        self._later: asyncio.Task[None] | None = None
-
-    def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        async def running() -> None:
-            await self._fresh()
-            try:
-                await work()
-            finally:
-                if self._later is not None:
-                    await self._later
-
-        with Proxy(self._server.port) as self._proxy:
-            asyncio.run(running())
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[None]:
+        await self._fresh()
+        yield
 
     async def _fresh(self) -> None:
         await self._do(f"DROP TABLE IF EXISTS {QUEUE}")
@@ -72,15 +55,12 @@ class RealPostgres(Bench):
         finally:
             await connection.close()
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(min(seconds, LONGEST))
-
     def source(self, **options: Any) -> Source[Any]:
         given = {"lease": LEASE, "lag_every": 1.0, "rejects": self._rejects, **options}
-        return postgres.Queue(through(self._url, self._proxy.port), QUEUE, **given)
+        return postgres.Queue(through(self._url, self.proxy.port), QUEUE, **given)
 
     def sink(self) -> Sink[bytes]:
-        return postgres.Put[bytes](through(self._url, self._proxy.port), QUEUE, size=20)
+        return postgres.Put[bytes](through(self._url, self.proxy.port), QUEUE, size=20)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
         await self._insert([body])
@@ -93,8 +73,7 @@ class RealPostgres(Bench):
         await self._do(f"INSERT INTO {QUEUE} (body) SELECT unnest($1::text[])", texts)
 
     async def left(self) -> list[bytes]:
-        if self._later is not None and not self._later.done():
-            await self._later
+        await self.is_there()
         rows = await self._do(f"SELECT body FROM {QUEUE} WHERE NOT {DEAD} ORDER BY body")
         return [row["body"].encode() for row in rows]
 
@@ -102,34 +81,10 @@ class RealPostgres(Bench):
         return [row["body"].encode() for row in await self._do(f"SELECT body FROM {QUEUE} WHERE {DEAD}")]
 
     async def bring(self, fault: str) -> None:
-        match fault:
-            case "cut":
-                await asyncio.to_thread(self._proxy.reset)
-            case "gone":
-                await asyncio.to_thread(self._proxy.refuse)
-            case "back":
-                await asyncio.to_thread(self._proxy.pass_on)
-            case "silent":
-                await asyncio.to_thread(self._proxy.swallow)
-                self._later = asyncio.create_task(self._heard_again())
-            case "restart":
-                if self._later is not None:
-                    await self._later
-                await asyncio.to_thread(self._server.stop)
-                self._later = asyncio.create_task(self._again())
-            case "missing":
-                await self._do(f"DROP TABLE {QUEUE}")
-            case _:
-                raise NotImplementedError(fault)
-
-    async def _heard_again(self) -> None:
-        await asyncio.sleep(SILENT)
-        await asyncio.to_thread(self._proxy.refuse)
-        await asyncio.to_thread(self._proxy.pass_on)
-
-    async def _again(self) -> None:
-        await asyncio.sleep(DOWN)
-        await asyncio.to_thread(self._server.start)
+        if fault == "missing":
+            await self._do(f"DROP TABLE {QUEUE}")
+        else:
+            await super().bring(fault)
 
 
 DELETES = RealPostgres("postgres", rejects=False)
@@ -150,7 +105,7 @@ def url(server: Postgres) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, Bench) else name_of(each)
+    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, RealPostgres) else name_of(each)
 )
 def test_conformance(bench: RealPostgres, case: Case, server: Postgres, url: str) -> None:
     """The same cases as the twins."""
