@@ -35,14 +35,12 @@ import stormlet
 from tests.brokers.servers import Kafka, Nats, RabbitMQ, Valkey
 from tests.connect.kafka import speed as kafka_speed
 from tests.connect.kafka.cluster import Cluster
-from tests.connect.nats import speed as nats_speed
-from tests.connect.nats.kit import CONSUMER, Server, numbered
-from tests.connect.rabbitmq import speed as rabbitmq_speed
+from tests.connect.nats.kit import CONSUMER, Server
 from tests.connect.rabbitmq.kit import Rabbit
 from tests.connect.redis import speed as redis_speed
 from tests.connect.redis.streams import Place
-
-AT_ONCE = 500
+from tests.connect.sessions import numbered
+from tests.connect.speed import AT_ONCE, through_a_bolt
 
 
 class Pair(NamedTuple):
@@ -98,8 +96,8 @@ async def rabbitmq(folder: Path) -> AsyncIterator[Pair]:
         async with Rabbit(server.url, "speed") as rabbit:
             await rabbit.declare()
             yield Pair(
-                lambda messages: rabbitmq_speed.bare_publisher(rabbit, messages),
-                lambda messages: rabbitmq_speed.source(rabbit, messages),
+                lambda messages: rabbit.publish_many(numbered(messages)),
+                lambda messages: through_a_bolt(rabbit.source(as_=bytes), messages, AT_ONCE),
                 theirs,
             )
 
@@ -125,7 +123,7 @@ async def redis(folder: Path) -> AsyncIterator[Pair]:
         place = Place(server.port)
         yield Pair(
             lambda messages: redis_speed.fill(place, messages),
-            lambda messages: redis_speed.source(place, messages),
+            lambda messages: through_a_bolt(redis_speed.source(place), messages),
             theirs,
         )
         await place.client.aclose()
@@ -159,7 +157,7 @@ async def nats(folder: Path) -> AsyncIterator[Pair]:
     with closing(Nats(folder)) as running:
         running.start()
         async with Server(running.url, "speed") as server:
-            yield Pair(fill, lambda messages: nats_speed.source(server, messages), theirs)
+            yield Pair(fill, lambda messages: through_a_bolt(server.source(as_=bytes), messages), theirs)
 
 
 @asynccontextmanager

@@ -2,29 +2,24 @@
 
 ::
 
-    python -m tests.connect.redis.speed --messages 50000 --rounds 3
+    python -m tests.connect.redis.speed --messages 20000 --rounds 3
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
-from statistics import median
 from time import perf_counter
-from typing import TypeAlias
 
-from stormlet import Topology
 from stormlet.connect import redis
 from tests.brokers.servers import Valkey
 from tests.connect.redis.streams import Place
+from tests.connect.speed import AT_ONCE, Work, compare, read_options, through_a_bolt
 
-AT_ONCE = 500
 GROUP = "g"
-Work: TypeAlias = Callable[[Place, int], Awaitable[float]]
 
 
 async def fill(place: Place, count: int) -> None:
@@ -43,57 +38,42 @@ async def bare_reader(place: Place, count: int) -> float:
     seen, size, start = 0, 0, perf_counter()
     while seen < count:
         found = await place.client.xreadgroup(GROUP, "me", {place.stream: ">"}, count=AT_ONCE, block=1000)
-        ids = list[bytes]()
-        for id, fields in found[0][1]:
-            size += len(fields[b"body"])
-            ids.append(id)
-        await place.client.xack(place.stream, GROUP, *ids)
-        seen += len(ids)
+        entries = found[0][1]
+        size += sum(len(fields[b"body"]) for _, fields in entries)
+        await place.client.xack(place.stream, GROUP, *(id for id, _ in entries))
+        seen += len(entries)
     return count / (perf_counter() - start)
 
 
-async def source(place: Place, count: int) -> float:
-    """Entries per second through one acked bolt."""
-    seen, over = 0, asyncio.Event()
-
-    def see(_: bytes) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == count:
-            over.set()
-
-    topology = Topology("speed", max_spout_pending=2 * AT_ONCE)
-    made = redis.Stream[bytes](place.url, place.stream, group=GROUP, as_=bytes)
-    topology.bolt("see", see, topology.spout("orders", made).shuffle())
-    async with topology.run():
-        start = perf_counter()
-        await over.wait()
-        return count / (perf_counter() - start)
-
-
-WORKS: dict[str, Work] = {"bare client, read and ack 500": bare_reader, "source, one acked bolt": source}
+def source(place: Place) -> redis.Stream[bytes]:
+    """A source of that stream."""
+    return redis.Stream[bytes](place.url, place.stream, group=GROUP, as_=bytes)
 
 
 async def measure(port: int, count: int, rounds: int) -> None:
-    """Print the medians, and their ratio."""
+    """Print the medians."""
     place = Place(port)
-    rates: dict[str, list[float]] = {name: [] for name in WORKS}
-    for _ in range(rounds):
-        for name, work in WORKS.items():
+
+    def fresh(work: Callable[[], Awaitable[float]]) -> Work:
+        async def measured() -> float:
             await fill(place, count)
-            rates[name].append(await work(place, count))
+            return await work()
+
+        return measured
+
+    await compare(
+        rounds,
+        {
+            "bare client, read and ack 500": fresh(lambda: bare_reader(place, count)),
+            "source, one acked bolt": fresh(lambda: through_a_bolt(source(place), count)),
+        },
+    )
     await place.client.aclose()
-    first = median(rates[next(iter(WORKS))])
-    for name, found in rates.items():
-        print(f"{name:30} {median(found):8,.0f} /s   {median(found) / first:.2f}")
 
 
 def main() -> None:
     """Start a Valkey, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=50_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+    options = read_options()
     with tempfile.TemporaryDirectory(prefix="broker-") as folder, closing(Valkey(Path(folder))) as broker:
         broker.start()
         asyncio.run(measure(broker.port, options.messages, options.rounds))
