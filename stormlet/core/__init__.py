@@ -18,5 +18,5 @@ An hour is enough to read it, in this order::
 
 The other modules help these: ``shortened`` puts values into words; ``tracebacks`` names the calls of a stack, and makes
 exceptions fit to be kept; ``life`` has the states of tasks and outboxes; ``directives`` stands for Cython where it is
-not at work.
+not at work; ``histogram`` counts times by their size.
 """
