@@ -22,6 +22,7 @@ import typing
 from stormlet.starting import imported as _imported  # isort: skip # first, as it is about all these imports
 from stormlet.acceleration import is_compiled  # second, as it decides which files the others are
 from stormlet.core.groupings import CustomGrouping
+from stormlet.core.histogram import Histogram
 from stormlet.core.outcomes import (
     DeadLetter,
     Failure,
@@ -83,11 +84,15 @@ from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.health import Health, RunState
 from stormlet.report.statistics import (
+    AgedTrees,
     ComponentStatistics,
+    EdgeStatistics,
     EpochStatistics,
+    LoopStatistics,
     Progress,
     StateStatistics,
     Statistics,
+    StreamStatistics,
     TaskStatistics,
 )
 from stormlet.topology import Topology
@@ -100,6 +105,7 @@ if typing.TYPE_CHECKING:
     from stormlet.state.sqlite.table import SqliteTable
 
 __all__ = [
+    "AgedTrees",
     "AlreadySettled",
     "BasicBolt",
     "BatchBolt",
@@ -118,6 +124,7 @@ __all__ = [
     "DeadLetter",
     "Description",
     "DirectStream",
+    "EdgeStatistics",
     "EndOfStream",
     "Epoch",
     "EpochBolt",
@@ -127,6 +134,7 @@ __all__ = [
     "Failure",
     "FailureKind",
     "Health",
+    "Histogram",
     "InvalidConfiguration",
     "InvalidEmit",
     "InvalidTopology",
@@ -134,6 +142,7 @@ __all__ = [
     "KeyedBolt",
     "ListOf",
     "LogFormatter",
+    "LoopStatistics",
     "MapOf",
     "NotExactlyOnce",
     "NotTracked",
@@ -158,6 +167,7 @@ __all__ = [
     "StormletError",
     "StrayCancellation",
     "Stream",
+    "StreamStatistics",
     "Subscription",
     "TargetError",
     "TaskContext",

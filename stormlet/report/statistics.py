@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 import msgspec
 
+from stormlet.core.histogram import Histogram, merged
 from stormlet.report.connections import Connection, lag_of
 
 
@@ -70,6 +72,34 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     complete_seconds: float = 0.0
     """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
     complete_samples: int = 0
+    executing_seconds: float = 0.0
+    """Seconds for which code ran: the user's, in the task's coroutine, in the steps of its concurrent calls and in its
+    threads, with what the engine does for it beside; an acker's own."""
+    awaiting_seconds: float = 0.0
+    """Seconds for which user code awaited something. With ``concurrency`` n, the sum over the calls divided by n: a
+    task of whose n places half are taken is half busy (Storm's capacity)."""
+    blocked_seconds: float = 0.0
+    """Seconds for which it waited for room in queues of its consumers (law B6); a spout, also before it asks its source
+    (law S3)."""
+    limited_seconds: float = 0.0
+    """Spout: seconds for which it asked its source for nothing because ``max_spout_pending`` messages were pending (law
+    S3)."""
+    uptime: float = 0.0
+    """Seconds since the start of the task; of a component, the sum over its tasks."""
+    execute_times: Histogram | None = None
+    """Bolt: the times of ``execute``, as in ``execute_seconds``; of tuples that are executed together, the mean counts
+    for each. None for what is no bolt."""
+    process_times: Histogram | None = None
+    """Bolt: the times from ``execute`` to the ack or fail of the input. Those of kinds of bolts that ack on return are
+    ``execute_times``; of a ``Bolt`` that holds inputs, one input at a time is measured. None for what is no bolt."""
+    complete_times: Histogram | None = None
+    """Spout: the times of ``complete_seconds``. None for what is no spout."""
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds for which it had nothing to do, or waited for its turn on the loop; never below 0."""
+        busy = self.executing_seconds + self.awaiting_seconds + self.blocked_seconds + self.limited_seconds
+        return max(0.0, self.uptime - busy)
 
     @property
     def execute_latency(self) -> float | None:
@@ -84,9 +114,25 @@ class TaskStatistics(msgspec.Struct, frozen=True):
         return self.complete_seconds / self.complete_samples if self.complete_samples else None
 
     def __add__(self, other: TaskStatistics) -> TaskStatistics:
-        return TaskStatistics(
-            *(getattr(self, name) + getattr(other, name) for name in TaskStatistics.__struct_fields__)
-        )
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
+        times = {name: merged(getattr(self, name), getattr(other, name)) for name in MERGED}
+        return TaskStatistics(**{**sums, **times})
+
+
+MERGED = ("execute_times", "process_times", "complete_times")
+SUMMED = tuple(name for name in TaskStatistics.__struct_fields__ if name not in MERGED)
+
+
+class StreamStatistics(msgspec.Struct, frozen=True):
+    """Statistics of one stream of a component: the sums over its tasks."""
+
+    emitted: int = 0
+    """Values emitted on it."""
+    transferred: int = 0
+    """Tuples delivered."""
+
+    def __add__(self, other: StreamStatistics) -> StreamStatistics:
+        return StreamStatistics(self.emitted + other.emitted, self.transferred + other.transferred)
 
 
 class ComponentStatistics(TaskStatistics, frozen=True):
@@ -98,6 +144,8 @@ class ComponentStatistics(TaskStatistics, frozen=True):
     """The progress that its tasks have reported, summed up; None if none has."""
     connections: Mapping[int, Connection] | None = None
     """The connection of each task to its broker, by its id; None if they have none."""
+    streams: Mapping[str, StreamStatistics] = {}
+    """Statistics of each of its streams, by its name."""
 
     @property
     def lag(self) -> int | None:
@@ -128,6 +176,49 @@ class EpochStatistics(msgspec.Struct, frozen=True):
     """By bolt and name, such as ``"count.total"``. An epoch is among them from the moment in which it is written."""
 
 
+class EdgeStatistics(msgspec.Struct, frozen=True):
+    """Statistics of the tuples of one stream on their way to one of its consumers."""
+
+    producer: str
+    stream: str
+    consumer: str
+    grouping: str
+    """The name of the grouping, such as ``"fields"``."""
+    transferred: int
+    """Tuples delivered there."""
+    queued: int
+    """Now: tuples in the queues of the consumer's tasks, whoever has sent them."""
+    capacity: int
+    """The sum of the bounds of these queues."""
+    fullest: float
+    """Now: the fill of the fullest of these queues, where 1 is full; it may be a little more (law B6)."""
+    waited_seconds: float
+    """Seconds for which at least one task of the producer waited for room in a queue of this consumer (law B6, S3); the
+    streams between the two have it in common."""
+
+
+class LoopStatistics(msgspec.Struct, frozen=True):
+    """Statistics of the event loop, as a timer sees it that comes at random."""
+
+    probes: int
+    """The number of times that the timer has come."""
+    late: int
+    """Those in which it came more than 2 ms late. Of all, it is about the share of time in which the loop is busy."""
+    lag: Histogram
+    """The seconds by which it came late."""
+    own_seconds: float
+    """Seconds for which this topology has run on the loop: its slices, whatever is done in them. The rest of the time
+    in which the loop is busy is that of others."""
+
+
+class AgedTrees(msgspec.Struct, frozen=True):
+    """A number of open trees, by their age."""
+
+    seconds: float
+    """Their age, at least: since they began, or last had their timeout reset."""
+    trees: int
+
+
 class Statistics(msgspec.Struct, frozen=True):
     """Statistics of a topology."""
 
@@ -135,6 +226,12 @@ class Statistics(msgspec.Struct, frozen=True):
     """By component id; the ackers are ``"__acker"``."""
     epoch: EpochStatistics | None = None
     """None where messages do not belong to epochs."""
+    edges: Sequence[EdgeStatistics] = ()
+    """In the order in which the components are declared; one for each stream and each consumer of it."""
+    loop: LoopStatistics | None = None
+    """None where no probe runs, as on simulated time."""
+    pending_by_age: Sequence[AgedTrees] = ()
+    """The open trees, the youngest first, by the rotations of the ackers (law L12); empty without ackers."""
 
     @property
     def dead_letters(self) -> int:
@@ -155,12 +252,23 @@ def of_component(
     tasks: Mapping[int, TaskStatistics],
     reported: Mapping[int, Progress] = NOTHING_REPORTED,
     connections: Mapping[int, Connection] = NO_CONNECTIONS,
+    streams: Iterable[Mapping[str, StreamStatistics]] = (),
 ) -> ComponentStatistics:
-    """Return the sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids, and
-    ``connections`` their connections."""
+    """Return the sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids,
+    ``connections`` their connections, and ``streams`` what each of its tasks has emitted."""
     total = sum(tasks.values(), TaskStatistics())
     counts = msgspec.structs.asdict(total)
     own = [reported[task] for task in tasks if task in reported]
     progress = reduce(Progress.__add__, own) if own else None
     there = {task: connections[task] for task in tasks if task in connections}
-    return ComponentStatistics(**counts, tasks=tasks, progress=progress, connections=there or None)
+    return ComponentStatistics(
+        **counts, tasks=tasks, progress=progress, connections=there or None, streams=_sums(streams)
+    )
+
+
+def _sums(streams: Iterable[Mapping[str, StreamStatistics]]) -> Mapping[str, StreamStatistics]:
+    sums: dict[str, StreamStatistics] = {}
+    for each in streams:
+        for name, counted in each.items():
+            sums[name] = sums.get(name, StreamStatistics()) + counted
+    return sums

@@ -3,19 +3,59 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stormlet.report.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics, of_component
+from stormlet.core.histogram import Histogram
+from stormlet.report.statistics import (
+    MERGED,
+    SUMMED,
+    ComponentStatistics,
+    EdgeStatistics,
+    LoopStatistics,
+    Progress,
+    Statistics,
+    StreamStatistics,
+    TaskStatistics,
+    of_component,
+)
 
 NAMES = TaskStatistics.__struct_fields__
 
 
 def counted(factor: int) -> TaskStatistics:
     """Every count another number, so that a mix-up of two would show."""
-    return TaskStatistics(**{name: factor * 10**place for place, name in enumerate(NAMES)})
+    numbers = {name: factor * 8**place for place, name in enumerate(SUMMED)}
+    times = {name: lasting(2.0**place, factor) for place, name in enumerate(MERGED)}
+    return TaskStatistics(**numbers, **times)
+
+
+def lasting(seconds: float, count: int = 1) -> Histogram:
+    histogram = Histogram()
+    histogram.add(seconds, count)
+    return histogram
 
 
 def test_counts_start_at_zero() -> None:
-    """A task that has done nothing has counted nothing."""
-    assert all(getattr(TaskStatistics(), name) == 0 for name in NAMES)
+    """A task that has done nothing has counted nothing, and has no times of anything."""
+    assert all(getattr(TaskStatistics(), name) == 0 for name in SUMMED)
+    assert all(getattr(TaskStatistics(), name) is None for name in MERGED)
+
+
+def test_what_is_not_busy_is_idle() -> None:
+    """The five shares of the time of a task add up to it; calls that overlap cannot make it idle less than never."""
+    task = TaskStatistics(
+        uptime=10.0, executing_seconds=1.0, awaiting_seconds=2.0, blocked_seconds=3.0, limited_seconds=1.5
+    )
+    assert task.idle_seconds == 2.5
+    assert TaskStatistics(uptime=1.0, executing_seconds=1.5).idle_seconds == 0.0
+
+
+def test_the_streams_of_a_component_are_those_of_its_tasks() -> None:
+    """The counts of a stream are added over the tasks."""
+    of_tasks = [
+        {"words": StreamStatistics(2, 4), "errors": StreamStatistics(1, 0)},
+        {"words": StreamStatistics(3, 6)},
+    ]
+    component = of_component({}, streams=of_tasks)
+    assert component.streams == {"words": StreamStatistics(5, 10), "errors": StreamStatistics(1, 0)}
 
 
 def test_counts_are_added_one_by_one() -> None:
@@ -92,8 +132,23 @@ def test_statistics_are_written_as_json() -> None:
     component = of_component({4: counted(1)}, {4: Progress(3, 9, "rows")})
     written = msgspec.json.decode(msgspec.json.encode(Statistics({"split": component})))
     split = written["components"]["split"]
-    assert [split["tasks"]["4"][name] for name in NAMES] == [getattr(counted(1), name) for name in NAMES]
+    assert [split["tasks"]["4"][name] for name in SUMMED] == [getattr(counted(1), name) for name in SUMMED]
+    assert split["execute_times"]["counts"] == {"1.0625": 1}
     assert split["progress"] == {"done": 3, "known": 9, "unit": "rows"}
+
+
+def test_edges_and_the_loop_are_written_as_json() -> None:
+    """As are the numbers beside the components."""
+    edge = EdgeStatistics("lines", "default", "split", "shuffle", 8, 2, 4, 0.5, 1.5)
+    loop = LoopStatistics(probes=2, late=1, lag=lasting(1.0), own_seconds=0.5)
+    written = msgspec.json.decode(msgspec.json.encode(Statistics({}, edges=[edge], loop=loop)))
+    assert written["edges"][0]["waited_seconds"] == 1.5
+    assert written["loop"] == {
+        "probes": 2,
+        "late": 1,
+        "lag": {"counts": {"1.0625": 1}, "total": 1.0},
+        "own_seconds": 0.5,
+    }
 
 
 def test_what_took_no_time_has_no_latency() -> None:
