@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stormlet.testing.feeder import Feeder, Settled
     from stormlet.testing.leaks import Leak, Leaked
     from stormlet.testing.livelock import Livelock
-    from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
+    from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated, work
     from stormlet.testing.simulation import Simulation
     from stormlet.testing.soaking.report import SoakFailed, SoakReport
     from stormlet.testing.soaking.soak import soak
@@ -50,7 +50,7 @@ _HOMES = {
     "feeder": ["Feeder", "Settled"],
     "leaks": ["Leak", "Leaked"],
     "livelock": ["Livelock"],
-    "loop": ["Deadlock", "SimulatedLoop", "run_simulated"],
+    "loop": ["Deadlock", "SimulatedLoop", "run_simulated", "work"],
     "simulation": ["Simulation"],
     "soaking.report": ["SoakFailed", "SoakReport"],
     "soaking.soak": ["soak"],
@@ -95,6 +95,7 @@ __all__ = [
     "run_simulated",
     "simulate",
     "soak",
+    "work",
 ]
 
 

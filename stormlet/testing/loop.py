@@ -5,7 +5,8 @@ Theory of operation
 Time is held by the loop's selector. asyncio asks its selector to wait for as long as nothing is due; this one
 polls instead, and if nothing is ready it sets the clock to the moment at which the next timer is due and
 returns at once. A program that sleeps for days takes milliseconds, and no timer fires early or late: its
-callback sees exactly the time that it was scheduled for.
+callback sees exactly the time that it was scheduled for. Code takes no time, unless it calls :func:`work`, which
+has whatever comes due meanwhile fire late.
 
 What is no idleness:
 
@@ -45,7 +46,7 @@ from threading import get_ident
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from stormlet.errors import StormletError
-from stormlet.model.checks.numbers import check_int, is_int
+from stormlet.model.checks.numbers import check_finite, check_int, is_int
 from stormlet.runtime.slow_code import suspended_frames
 from stormlet.testing.livelock import Rounds
 from stormlet.testing.outside.world import World
@@ -122,6 +123,18 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         except BaseException as error:
             self.outside.explain(error)
             raise
+
+    def work(self, seconds: float) -> None:
+        """Let so much time pass in the midst of a step, as if code had run for so long: what comes due meanwhile is
+        late.
+
+        Raises :class:`ValueError` for a negative number of seconds, and for what is no finite number.
+        """
+        check_finite("loop.work", "seconds", seconds)
+        if seconds < 0:
+            raise ValueError(f"time does not go back: {seconds:g} s")
+        self._clock.now += seconds
+        self._clock_resolution = math.ulp(self._clock.now)
 
     async def idle(self) -> None:
         """Wait until nothing can happen any more before time passes. Work in an executor is waited for, and so is what
@@ -273,6 +286,19 @@ def run_simulated(coroutine: Coroutine[object, object, _T], seed: int = 0) -> _T
 def pending_tasks(loop: AbstractEventLoop) -> list[Task[object]]:
     """The tasks of ``loop`` that are not done, in the order in which a :class:`SimulatedLoop` made them."""
     return sorted(asyncio.all_tasks(loop), key=hash)
+
+
+def work(seconds: float) -> None:
+    """Let simulated time pass as if the calling code had run for so long without giving up the loop: call it in bolts
+    and spouts whose code is to take time. What comes due meanwhile is late, as it would be in reality.
+
+    Raises :class:`RuntimeError` outside a :class:`SimulatedLoop`, and :class:`ValueError` for a negative number of
+    seconds and for what is no finite number.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, SimulatedLoop):
+        raise RuntimeError("this event loop has no simulated time, and real code takes its time by itself")
+    loop.work(seconds)
 
 
 def describe_task(task: Task[object]) -> str:

@@ -23,6 +23,7 @@ from stormlet.testing import (
     SimulatedLoop,
     Simulation,
     complete,
+    work,
 )
 from stormlet.testing.bolts import Step
 from tests.testing.plugin_runs import run
@@ -193,6 +194,21 @@ async def test_what_keeps_time_from_passing() -> None:
     async with topology.run() as running:
         await running.finished()
     assert ran_in == [threading.current_thread()]
+
+
+@pytest.mark.simulated_time
+async def test_code_that_takes_time(sim: Simulation) -> None:
+    """Code takes no simulated time, unless it awaits something or calls `work`: then the clock goes on by so much, and
+    what comes due meanwhile is late.
+    """
+    due = list[float]()
+    topology = Topology("slow")
+    topology.bolt("compute", lambda number: work(0.2), topology.spout("numbers", range(5)).shuffle())
+    asyncio.get_running_loop().call_later(0.1, lambda: due.append(sim.now))
+    async with topology.run() as running:
+        await running.finished()
+    assert sim.now == pytest.approx(1)
+    assert 0.2 <= due[0] <= 1.01
 
 
 def test_an_endless_source(inner: pytest.Pytester) -> None:
