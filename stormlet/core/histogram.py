@@ -7,10 +7,20 @@ is what came between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import ceil, frexp, ldexp
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from stormlet.core.directives import is_extension
+
+if not TYPE_CHECKING and is_extension(__file__):
+    import cython
+else:
+    from stormlet.core import directives as cython
+
+if TYPE_CHECKING:  # a function of C: the declarations beside this file have it
+    bound_above: Callable[[float], float]
 
 FIRST_BOUND: Final = 2.0**-24
 """The upper bound of the first bucket, which has all that is shorter: 60 ns."""
@@ -33,12 +43,14 @@ class Histogram:
         # Numbers as such: compiled, they cost nothing, and the names above would cost most of the call.
         if seconds < 5.9604644775390625e-08:  # a clock that was set back counts as one that stood still
             bound = 5.9604644775390625e-08
-        elif seconds < 4194304.0:
+        elif seconds >= 4194304.0:
+            bound = 4194304.0
+        elif cython.compiled:
+            bound = bound_above(seconds)  # noqa: F821
+        else:
             fraction, octave = frexp(seconds)
             # The fraction is from 0.5 to 1; a time that is a bound itself belongs to the bucket that begins there.
             bound = ldexp(int(fraction * 32.0) + 1.0, octave - 5)
-        else:
-            bound = 4194304.0
         self.counts[bound] = self.counts.get(bound, 0) + count
         self.total += seconds * count
 

@@ -185,6 +185,12 @@ class Ledger:
         """Iterate over the open trees with their roots, those that time out first at the head."""
         return ((root, tree) for place in self._places() for root, tree in place.items())
 
+    @property
+    def cohorts(self) -> Sequence[int]:
+        """The numbers of open trees by the rotations that they have seen, from none on; the last number is of those
+        that wait for :meth:`expire`."""
+        return [*map(len, self._trees.buckets), self.expiring]
+
     def init(self, inits: Mapping[int, OpenTree]) -> None:
         """Open these trees, by root. Each enters the newest bucket and takes the place of its orphan, if there is
         one."""

@@ -115,8 +115,8 @@ class TaskStatistics(msgspec.Struct, frozen=True):
 
     def __add__(self, other: TaskStatistics) -> TaskStatistics:
         sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
-        times = {name: merged(getattr(self, name), getattr(other, name)) for name in MERGED}
-        return TaskStatistics(**{**sums, **times})
+        sums |= {name: merged(getattr(self, name), getattr(other, name)) for name in MERGED}
+        return TaskStatistics(**sums)
 
 
 MERGED = ("execute_times", "process_times", "complete_times")
@@ -207,8 +207,10 @@ class LoopStatistics(msgspec.Struct, frozen=True):
     lag: Histogram
     """The seconds by which it came late."""
     own_seconds: float
-    """Seconds for which this topology has run on the loop: its slices, whatever is done in them. The rest of the time
-    in which the loop is busy is that of others."""
+    """Seconds for which the tasks of this topology have run on the loop. The rest of the time in which the loop is busy
+    is that of others."""
+    seconds: float = 0.0
+    """Seconds for which the timer was set: it rests while nothing of the topology is under way (law S4)."""
 
 
 class AgedTrees(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@ cimport cython
 cdef class Activity:
     cdef public Py_ssize_t busy
     cdef object _on_quiet
+    cdef object _on_stir
 
     cpdef begin(self)
     cpdef end(self)

@@ -38,19 +38,27 @@ class Activity:
     A task counts from the moment it is woken, not from the moment it runs: in between nothing may look quiet.
     """
 
-    __slots__ = ("_on_quiet", "busy")
+    __slots__ = ("_on_quiet", "_on_stir", "busy")
 
     def __init__(self) -> None:
         self.busy = 0
         self._on_quiet: Callable[[], None] | None = None
+        self._on_stir: Callable[[], None] | None = None
 
     def call_when_quiet(self, on_quiet: Callable[[], None]) -> None:
         """Have this called whenever the count falls to zero."""
         self._on_quiet = on_quiet
 
+    def call_when_stirred(self, on_stir: Callable[[], None] | None) -> None:
+        """Have this called once, when the next one begins; None takes that back."""
+        self._on_stir = on_stir
+
     def begin(self) -> None:
         """One more is under way."""
         self.busy += 1
+        if self._on_stir is not None:
+            on_stir, self._on_stir = self._on_stir, None
+            on_stir()
 
     def end(self) -> None:
         """One less."""
@@ -98,9 +106,9 @@ class Slices(Protocol):
         """Notice when the next iteration begins, as something is about to be awaited in a slice."""
         ...
 
-    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         """To be asked after every chunk of so many tuples: whether the budget of this iteration is used up.
-        ``awaited`` says whether anything may have been awaited in that chunk."""
+        ``awaited`` says whether anything may have been awaited in that chunk, ``now`` is the time if it is known."""
         ...
 
     async def turn(self) -> None:
@@ -204,13 +212,13 @@ class TimedSlices(_Turns):
         self._last = 0.0
         self._used = 0.0
 
-    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         # An iteration in which nobody watched ends unnoticed: what was awaited may have come back in a later one.
         if not self._opened or (awaited and not self._watched):  # in another iteration than it began
             self._open()
             self.watch()
             return False
-        return self._spend(pace, self._time())
+        return self._spend(pace, self._time() if now is None else now)
 
     def _spend(self, pace: Pace, now: float) -> bool:
         # One reading of the clock serves three purposes: the pace, the share that goes unwatched, and the budget.
@@ -257,7 +265,7 @@ class CountedSlices(_Turns):
         self._random = random
         self._left = 0
 
-    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         if not self._opened:
             self._open()
         # Small and never the same: chunks that end at any tuple find faults that whole batches hide.

@@ -21,6 +21,8 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+import msgspec
+
 from stormlet.core.life import TaskEvent, TaskState
 from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import (
@@ -34,10 +36,13 @@ from stormlet.errors import (
 )
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.life import Life
+from stormlet.runtime.occupation import Occupation, Steps
 from stormlet.runtime.slow_code import CodeInUse, Watched, place_in, restarting
 from stormlet.runtime.usercode import UserCode
+from stormlet.runtime.wire.outbox import Outbox
 
 FINAL = (BrokerGivenUp, MistakenFactory, NotExactlyOnce, StateUnusable)
 """Errors that a restart cannot cure."""
@@ -50,13 +55,23 @@ AT_WORK = (TaskState.WORKING, TaskState.DYING, TaskState.CANCELLED, TaskState.EN
 class Task:
     """One coroutine of the topology: an acker, a spout or a bolt task."""
 
-    def __init__(self, plan: TaskPlan, engine: Engine, config: Configuration) -> None:
+    def __init__(
+        self,
+        plan: TaskPlan,
+        engine: Engine,
+        config: Configuration,
+        outbox: Outbox | None = None,
+        places: int = 1,
+    ) -> None:
         self.plan = plan
         self.name = plan.name
         self.engine = engine
         self.loop = engine.loop
         self.activity = engine.activity
         self.slices = engine.slices
+        self.occupation = Occupation(engine.clock, places)
+        if outbox is not None:
+            outbox.occupation = self.occupation
         self.user = UserCode()
         self.life = Life(engine.host_leaves, self._log)
         self.guarded = partial(engine.guarded, plan)
@@ -138,10 +153,13 @@ class Task:
             self._bell = None
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a coroutine of this task; in debug mode it is watched, if it runs user code."""
+        """Start a coroutine of this task. Its steps are the time in which the task executes; in debug mode it is
+        watched as well, if it runs user code."""
         if self.engine.longest_step is not None and self.plan.component != ACKER:
             coroutine = Watched(coroutine, monotonic, self.engine.longest_step, self._held)
-        return self.loop.create_task(coroutine, name=name)
+        steps: Any = Steps(coroutine, self.occupation)
+        task: asyncio.Task[None] = self.loop.create_task(steps, name=name)
+        return task
 
     def _held(self, seconds: float) -> None:
         self.engine.failures.held(self.plan, self.user.method, seconds)
@@ -159,6 +177,7 @@ class Task:
             self._report(error)
         finally:
             self.activity.end()
+            self.occupation.end()
             self.life.change(TaskEvent.OVER)
 
     async def _live_on(self) -> None:
@@ -281,6 +300,19 @@ class Task:
         self.crash(error)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
+
+    def with_shares(self, counts: TaskStatistics) -> TaskStatistics:
+        """Add the shares of the time of this task to its counts."""
+        shares = self.occupation
+        shares.look()
+        return msgspec.structs.replace(
+            counts,
+            executing_seconds=shares.on_loop + shares.threads,
+            awaiting_seconds=shares.awaiting,
+            blocked_seconds=shares.blocked,
+            limited_seconds=shares.limited,
+            uptime=shares.uptime,
+        )
 
     def flush_outbox(self) -> None:
         """Send what is unsent, and be done with the slice: while a task is dead nothing may wait in it (law F1)."""

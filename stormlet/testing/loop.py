@@ -94,6 +94,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     _make_socket_transport: Callable[..., asyncio.Transport]
     _make_ssl_transport: Callable[..., asyncio.Transport]
 
+    probes_lag: bool = False
+    """True if topologies are to measure the lag of this loop, too (``statistics().loop``): by a timer, which would hide
+    a :class:`Deadlock`."""
+
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
         """The seed of a run that is given none of its own (law L16)."""

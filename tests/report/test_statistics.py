@@ -140,7 +140,7 @@ def test_statistics_are_written_as_json() -> None:
 def test_edges_and_the_loop_are_written_as_json() -> None:
     """As are the numbers beside the components."""
     edge = EdgeStatistics("lines", "default", "split", "shuffle", 8, 2, 4, 0.5, 1.5)
-    loop = LoopStatistics(probes=2, late=1, lag=lasting(1.0), own_seconds=0.5)
+    loop = LoopStatistics(probes=2, late=1, lag=lasting(1.0), own_seconds=0.5, seconds=2.0)
     written = msgspec.json.decode(msgspec.json.encode(Statistics({}, edges=[edge], loop=loop)))
     assert written["edges"][0]["waited_seconds"] == 1.5
     assert written["loop"] == {
@@ -148,6 +148,7 @@ def test_edges_and_the_loop_are_written_as_json() -> None:
         "late": 1,
         "lag": {"counts": {"1.0625": 1}, "total": 1.0},
         "own_seconds": 0.5,
+        "seconds": 2.0,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
 from stormlet.core.ledger import AckerLoad, Ledger, OpenTree
@@ -60,6 +61,17 @@ class AckerTask(Task):
         self._expiring: dict[int, OpenTree] | None = None
         self._scan: HolderScan | None = None
         self._expired_late = 0
+        self._rotated = 0.0
+
+    @property
+    def ages(self) -> Sequence[tuple[float, int]]:
+        """The numbers of open trees with the seconds that they are open at least."""
+        config = self.engine.plan.description.configuration
+        interval = (config.message_timeout or 0.0) / (config.timeout_buckets - 1)
+        since = self.loop.time() - self._rotated
+        # One that has seen a rotation was there before it; between two rotations lies an interval at least.
+        ages = (since + (seen - 1) * interval if seen else 0.0 for seen in count())
+        return list(zip(ages, self.ledger.cohorts, strict=False))
 
     @property
     def idle(self) -> bool:
@@ -126,7 +138,7 @@ class AckerTask(Task):
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
         books = self._bookkeeper
-        return TaskStatistics(
+        counts = TaskStatistics(
             executed=books.applied,
             acked=books.acked,
             failed=books.failed,
@@ -134,6 +146,7 @@ class AckerTask(Task):
             expired_late=self._expired_late,
             restarts=self.restarts.count,
         )
+        return self.with_shares(counts)
 
     def lose(self, error: Exception) -> None:
         """Its ledger is lost: fail every tree at once, so that none waits for its timeout."""
@@ -171,6 +184,7 @@ class AckerTask(Task):
             self.ledger.forget_orphans()
             return
         self.ledger.rotate()
+        self._rotated = self.loop.time()
         self._expire()
 
     def _expire(self) -> int:

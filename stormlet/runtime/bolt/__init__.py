@@ -9,6 +9,7 @@
     task_state  the state of one task, which outlives its instances
     keyed       workers for ``KeyedBolt`` and functions with a cell
     batches     ``BatchBolt``: inputs are held until their batch is full or due
+    call_times  how long inputs are executed, and until they are settled; ticks that take long
     executions  batches that are executed while the next ones are collected
     threads     workers whose user code runs in threads
 

@@ -247,6 +247,7 @@ class BatchRunner(Bolt[Any, Any]):
     def _start(self, members: list[AnyTuple], out: BoltCollector) -> Awaitable[None] | None:
         """Execute a batch beside this task; wait if these are as many as may be."""
         out.default_anchors = members
+        self._wiring.outbox.occupation.places = self._bolt.at_once
         self._executions.start(members, partial(self._execute_beside, members, out))
         if self._executions.running < self._bolt.at_once:
             return None

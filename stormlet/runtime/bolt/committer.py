@@ -26,6 +26,7 @@ from stormlet.runtime.bolt.functions import InstanceWorker
 from stormlet.runtime.bolt.keyed import DEAD
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.bolt.worker import Pause, Raised, Wiring
+from stormlet.runtime.occupation import AWAITING, IDLE
 from stormlet.runtime.usercode import dropped
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
@@ -153,10 +154,12 @@ class CommitterTask(BoltTask):
             began = self.engine.clock()
             result = worker.commit(self._epoch_of(number), rows)
             if isawaitable(result):
+                self.occupation.switch(AWAITING)
                 result = await self.life.checked(result)
+                self.occupation.switch(IDLE)
             if result is not None:
                 raise dropped(self.plan, "commit", result)
-            self._execute_seconds += self.engine.clock() - began
+            self._times.executed(self.engine.clock() - began, 0)
             self._outgoing.had()
             self.notify()
 

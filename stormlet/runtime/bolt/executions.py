@@ -9,10 +9,12 @@ waits for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, cast
 
 from stormlet.errors import StrayCancellation
 from stormlet.runtime.bolt.worker import Raised, Wiring
+from stormlet.runtime.occupation import AWAITING, IDLE, Occupation, Steps
 from stormlet.runtime.wire.collector import AnyTuple
 
 
@@ -21,6 +23,7 @@ class Executions:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
+        self._occupation = wiring.outbox.occupation
         self._running: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
         self._ended: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
         self._change: asyncio.Future[None] | None = None
@@ -37,7 +40,10 @@ class Executions:
     def start(self, members: Sequence[AnyTuple], execute: Callable[[], Awaitable[None]]) -> None:
         """Execute a batch from now on."""
         plan = self._wiring.plan
-        execution = self._wiring.loop.create_task(_awaited(execute), name=f"{plan.name} execute_batch")
+        steps = Steps(_awaited(execute, self._occupation), self._occupation)
+        execution = self._wiring.loop.create_task(
+            cast("Coroutine[Any, Any, None]", steps), name=f"{plan.name} execute_batch"
+        )
         self._running[execution] = members
         self._wiring.activity.begin()
         execution.add_done_callback(self._note_end)
@@ -101,5 +107,9 @@ class Executions:
             self._wiring.pending_calls.request("due")
 
 
-async def _awaited(execute: Callable[[], Awaitable[None]]) -> None:
-    await execute()
+async def _awaited(execute: Callable[[], Awaitable[None]], occupation: Occupation) -> None:
+    occupation.switch(AWAITING)
+    try:
+        await execute()
+    finally:
+        occupation.switch(IDLE)

@@ -41,6 +41,7 @@ from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.bolt.batches import BatchCancelled, TimeoutResets
+from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
 from stormlet.runtime.bolt.worker import Raised, Wiring, Worker
 from stormlet.runtime.context import Engine
@@ -57,8 +58,6 @@ EMITTING = ("tick", "flush", "finish")
 """Methods that emit, and so may be thought to do so by returning a value."""
 FATAL = (BrokerGivenUp, KeyFunctionFailed, MistakenFactory, StateUnusable)
 """Errors that are no fault of the input, whatever ``on_error`` says."""
-PAUSE_BETWEEN_TICKS = 0.05
-"""The part of an interval that must pass before the next tick, after one that took longer than the interval."""
 
 
 class BoltTask(Task):
@@ -78,7 +77,7 @@ class BoltTask(Task):
         timed: bool = True,
         own_trees: OwnTrees | None = None,
     ) -> None:
-        super().__init__(plan, engine, context.config)
+        super().__init__(plan, engine, context.config, outbox, concurrency)
         self.context = context
         self.outbox = outbox
         self.outlets: dict[str, Outlet] = {}
@@ -111,10 +110,8 @@ class BoltTask(Task):
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
         self._prepared = False
-        self._tick_seconds = 0.0
-        self._tick_ended = 0.0
+        self.ticks = Ticks(engine.loop.time)
         self._time = engine.clock
-        self._execute_seconds = 0.0
         self._resets: TimeoutResets | None = None
         self._make_worker = make_worker
         self._wiring = Wiring(
@@ -135,6 +132,7 @@ class BoltTask(Task):
         )
         self.worker = make_worker(self._wiring)
         """The worker of the instance at work."""
+        self._times = CallTimes(engine.clock, follows=not self.worker.auto_acks)
 
     @property
     def executed(self) -> int:
@@ -163,13 +161,6 @@ class BoltTask(Task):
     def ask(self, name: str) -> None:
         """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""
         self._pending.request(name)
-
-    def has_just_ticked(self, interval: float) -> bool:
-        """True if its last tick took longer than the interval and has only just ended."""
-        return (
-            self._tick_seconds >= interval
-            and self.loop.time() - self._tick_ended < interval * PAUSE_BETWEEN_TICKS
-        )
 
     def queue(self) -> Sequence[AnyTuple]:
         """The inputs that its user code has not been called with yet, in their order."""
@@ -228,7 +219,7 @@ class BoltTask(Task):
     def executed_elsewhere(self, count: int, seconds: float, raised: Iterable[Raised]) -> None:
         """Note calls of its function with inputs that have not come by the inbox."""
         self._executed_before += count
-        self._execute_seconds += seconds
+        self._times.executed(seconds, count)
         for each in raised:
             self._act_on(each)
 
@@ -240,7 +231,7 @@ class BoltTask(Task):
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
         executed, failed = self.executed, self.account.failed
-        return TaskStatistics(
+        counts = TaskStatistics(
             emitted=sum(outlet.emitted for outlet in self.outlets.values()),
             transferred=sum(outlet.transferred for outlet in self.outlets.values()),
             executed=executed,
@@ -250,8 +241,8 @@ class BoltTask(Task):
             queued=len(self.inbox.items),
             errors=self._errors,
             restarts=self.restarts.count,
-            execute_seconds=self._execute_seconds,
         )
+        return self.with_shares(self._times.added_to(counts))
 
     def flush_outbox(self) -> None:
         self.outbox.leave()
@@ -306,15 +297,16 @@ class BoltTask(Task):
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
-        rest, pace = self._intake.rest, self._pace
+        rest, pace, times = self._intake.rest, self._pace, self._times
         left = self._intake.left
         unfinished = False
+        began = self._time()
         # After a failure a worker may hold inputs that were executed, and whose outputs are not emitted yet. So it is
         # called again even if none is left, and nothing else is called before.
         while left or unfinished:
             before = left
             self.user.method = "execute"
-            began, waited = self._time(), self.outbox.waited
+            waited = self.outbox.waited
             size = self.worker.chunk or pace.chunk
             try:
                 happened = self.worker.work(rest if left <= size else islice(rest, size))
@@ -335,14 +327,21 @@ class BoltTask(Task):
                     await (
                         self.outbox.room()
                     )  # what it emitted before it raised may have filled a queue (law B6)
-            # A wait for room says something of its consumers, not of this bolt.
-            self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
             left = self._intake.left
-            if self.slices.spent(pace, before - left, awaited=happened is not None):
+            executed = before - left
+            now = self._time()  # the end of this chunk, and the beginning of the next one
+            # A wait for room says something of its consumers, not of this bolt.
+            times.executed(now - began - (self.outbox.waited - waited), executed)
+            if times.follows:
+                times.follow(self.current, (now - began) / (executed or 1))
+            began = now
+            if self.slices.spent(pace, executed, awaited=happened is not None, now=now):
                 await self._next_slice()
+                began = self._time()
             if self._pending and not unfinished:
                 await self._make_pending_calls()
+                began = self._time()
 
     async def _next_slice(self) -> None:
         self.outbox.leave()
@@ -368,9 +367,12 @@ class BoltTask(Task):
         out = self.out.for_call()
         began = self._time()
         await self.life.checked(self._execute(tup, out))  # what ended as cancelled would go unnoticed
-        self._execute_seconds += self._time() - began
+        now = self._time()
+        self._times.executed(now - began, 1)
+        if self._times.follows:
+            self._times.follow(tup, now - began)
         out.default_anchors = ()
-        self.slices.spent(self._pace, 1)
+        self.slices.spent(self._pace, 1, now=now)
         await self.outbox.room()
 
     async def _execute(self, tup: AnyTuple, out: BoltCollector) -> None:
@@ -441,9 +443,9 @@ class BoltTask(Task):
             self.outbox.enter()
             began = self.loop.time()
             await self._call_for_all(name, partial(method, self.out))
+            self._times.look()
             if name == "tick":
-                self._tick_ended = self.loop.time()
-                self._tick_seconds = self._tick_ended - began
+                self.ticks.ticked(began)
             names.popleft()  # what asks for it again from here on must be heard
             await self.outbox.room()
             if self.slices.spent(self._pace_between, 1):

@@ -23,6 +23,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker
+from stormlet.runtime.occupation import IN_THREAD
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.usercode import dropped, stray
 from stormlet.runtime.wire.collector import UNSAID, Anchors, AnyTuple, BoltCollector, failed
@@ -144,11 +145,13 @@ class Threads:
     async def call(self, function: Callable[[], R], inputs: Sequence[AnyTuple] = ()) -> R:
         """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
         self._outbox.suspend()
+        before = self._outbox.occupation.switch(IN_THREAD)
         try:
             # A context can be entered once at a time, and calls of several threads overlap.
             run = self._context.copy().run
             return await self._loop.run_in_executor(self._pool, run, partial(self._noted, function, inputs))
         finally:
+            self._outbox.occupation.switch(before)
             self._outbox.enter()
 
     def _noted(self, function: Callable[[], R], inputs: Sequence[AnyTuple]) -> R:

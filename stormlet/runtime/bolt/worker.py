@@ -34,6 +34,7 @@ from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.intake import PendingCalls
+from stormlet.runtime.occupation import AWAITING
 from stormlet.runtime.slices import Activity, Slices
 from stormlet.runtime.usercode import Within, checked, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
@@ -196,11 +197,13 @@ class Worker:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         # Suspended before it is known if user code really waits: afterwards nothing of the engine runs.
         self.outbox.suspend()
+        before = self.outbox.occupation.switch(AWAITING)
         try:
             return await checked(
                 result if context is None else Within(context, result), self.wiring.check_cancelled
             )
         finally:
+            self.outbox.occupation.switch(before)
             self.outbox.enter()
 
 

@@ -11,6 +11,8 @@
     host_streams  where the host emits, and what it collects
     host_states   the states of bolts, as the host sees them
     conductor     notices when nothing moves, and takes the next step: flush, finish, end
+    counting      statistics of the run, put together from those of its tasks
+    loop_probe    a timer that sees the lag of the loop
     background    coroutines beside the tasks: rotation, ticks, the conductor, reports of what is stuck
     lifecycle     start, drain, cancel, crash, end (law C1 to C5)
     observers     those who look on, such as the command line and tests

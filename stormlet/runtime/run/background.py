@@ -15,6 +15,7 @@ from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.explain.stuck import StuckTrees
 from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.loop_probe import LoopProbe
 from stormlet.runtime.tasks import Tasks
 
 
@@ -69,7 +70,7 @@ async def tick_bolts(
             continue
         for task in tasks:
             # Each task for itself: one that is slow must not take their ticks from the others.
-            if not task.has_just_ticked(seconds):
+            if not task.ticks.has_just_ended(seconds):
                 task.ask("tick")
 
 
@@ -99,10 +100,13 @@ def background(
     conductor: Conductor,
     explainer: Explainer,
     epochs: EpochKeeper | None,
+    probe: LoopProbe | None,
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Each with its name; to be run from the start of the spouts to the end."""
     configuration = description.configuration
     yield "conductor", conductor.run()
+    if probe is not None:
+        yield "loop probe", probe.watch()
     if tasks.ackers:
         timeout = configuration.message_timeout or ORPHAN_TIMEOUT
         yield "ticker", rotate_ackers(tasks.ackers, timeout, configuration.timeout_buckets)

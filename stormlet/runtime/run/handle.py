@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from random import Random
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -21,7 +22,7 @@ from stormlet.model.streams import Stream
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.health import Health, RunState
-from stormlet.report.statistics import Statistics, of_component
+from stormlet.report.statistics import Statistics
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.epochs.keeper import EpochKeeper
@@ -32,10 +33,12 @@ from stormlet.runtime.run.assembly import Assembly
 from stormlet.runtime.run.background import background
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.counting import Counting
 from stormlet.runtime.run.host_states import HostStates
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
+from stormlet.runtime.run.loop_probe import LoopProbe
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
@@ -105,13 +108,26 @@ class Running:
         self._epochs = self._keeper(state, assembly)
         self._host_states = HostStates(self._name, () if state is None else state.states, self._epochs)
         self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
+        probe = LoopProbe(loop, self._engine.clock, Random(f"{self._engine.seed}/probe"), activity)
+        epochs = None if self._epochs is None else self._epochs.statistics
+        self._counting = Counting(plan, self._tasks, probe, epochs)
+        # On a simulated loop only by request: a timer that is always there would hide deadlocks.
+        is_probed = not self._engine.simulated or getattr(loop, "probes_lag", False)
         self._lifecycle = Lifecycle(
             self._name,
             self._configuration,
             self._block,
             self._tasks,
             self._conductor,
-            partial(background, description, self._tasks, self._conductor, self._explainer, self._epochs),
+            partial(
+                background,
+                description,
+                self._tasks,
+                self._conductor,
+                self._explainer,
+                self._epochs,
+                probe if is_probed else None,
+            ),
             self._failures,
             self._observer,
             self._epochs,
@@ -284,18 +300,7 @@ class Running:
 
     def statistics(self) -> Statistics:
         """Exact counts since the start."""
-        tasks = self._tasks_by_component()
-        progress = self._tasks.progress
-        connections = {task: tell() for task, tell in self._tasks.connections.items()}
-        return Statistics(
-            {
-                name: of_component(
-                    {task.plan.task: task.statistics() for task in each}, progress, connections
-                )
-                for name, each in tasks.items()
-            },
-            None if self._epochs is None else self._epochs.statistics(),
-        )
+        return self._counting.statistics()
 
     def state(self, bolt: str | Stream[Any], name: str | None = None) -> Mapping[Any, Any]:
         """Return a view of what is durable of a bolt's state, by key, such as ``running.state("count")["moon"]``: whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ from stormlet.runtime.wire.outlets import (
     SingleOutlet,
     Target,
 )
+from stormlet.runtime.wire.room_waits import RoomWaits
 
 
 class Junction(msgspec.Struct, frozen=True):
@@ -67,6 +68,7 @@ class Wires:
         targets = (target for each in junctions.values() for junction in each for target in junction.targets)
         # One list for all tasks of the component, which only look at it.
         consumers = list({target.ids[0]: target.inbox for target in targets}.values())
+        waits = self._waits(junction for each in junctions.values() for junction in each)
         for producer in producers:
             ids = self._engine.ids(producer.plan)
             for stream, output in outputs.items():
@@ -74,6 +76,16 @@ class Wires:
                 outlet = self._outlet(producer, source, ids, junctions[stream], direct=output.direct)
                 producer.outlets[stream] = CheckedOutlet(outlet) if output.schema.enforced else outlet
             producer.outbox.consumers = consumers
+            producer.outbox.waits = waits
+
+    def _waits(self, junctions: Iterable[Junction]) -> Mapping[Inbox, RoomWaits]:
+        """The counts of waits in each queue, of which the queues of one consumer have one together."""
+        of_consumers: dict[str, RoomWaits] = {}
+        return {
+            target.inbox: of_consumers.setdefault(each.link.consumer, RoomWaits(self._engine.clock))
+            for each in junctions
+            for target in each.targets
+        }
 
     def _junction(self, producer: str, link: Link) -> Junction:
         label = f"{producer!r} -> {link.consumer!r}"

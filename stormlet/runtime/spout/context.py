@@ -31,6 +31,7 @@ import msgspec
 from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.life import Life
+from stormlet.runtime.occupation import AWAITING
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.tracker import Tracker
 from stormlet.runtime.usercode import UserCode, check_stray
@@ -68,9 +69,11 @@ class SourceWait:
     async def for_user_code(self, result: Awaitable[R]) -> R:
         """Await anything but the source. It counts as activity, and nothing may stay unsent meanwhile."""
         self._outbox.suspend()
+        before = self._outbox.occupation.switch(AWAITING)
         try:
             return await self._life.checked(result)
         finally:
+            self._outbox.occupation.switch(before)
             self._outbox.enter()
 
     async def for_source(self, what: Asking, source: Awaitable[R]) -> R:
@@ -83,6 +86,7 @@ class SourceWait:
         # In this order: a run that is quiet must have nothing unsent, or it would be taken for ended.
         self._outbox.suspend()
         self._activity.end()
+        before = self._outbox.occupation.switch(AWAITING)
         cancelled = False
         try:
             return await source
@@ -99,6 +103,7 @@ class SourceWait:
             raise
         finally:
             self.asking = Asking.NOTHING
+            self._outbox.occupation.switch(before)
             # Before anything that may raise, so that the count is right whatever follows.
             self._activity.begin()
             self._outbox.enter()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from stormlet.errors import TopologyStopping
+from stormlet.runtime.occupation import BLOCKED, LIMITED
 from stormlet.runtime.spout.context import Switches
 from stormlet.runtime.spout.messages import HostMessage
 from stormlet.runtime.spout.tracker import Tracker
@@ -59,7 +60,18 @@ class HostEmits:
                 if outbox.crowded:
                     outbox.flush()
                     outbox.crowded[0].call_when_room(self.look_again)
-                await self._room
+                await self._noted(self._room)
+
+    async def _noted(self, room: asyncio.Future[None]) -> None:
+        """Await this, and note that the task waits with the host."""
+        outbox = self._outbox
+        doing = BLOCKED if outbox.crowded else LIMITED
+        outbox.occupation.note(doing, 1)
+        try:
+            with outbox.waiting_for(outbox.crowded[0] if outbox.crowded else None):
+                await room
+        finally:
+            outbox.occupation.note(doing, -1)
 
     def _room_for_threads(self, look: Callable[[], None]) -> int | None:
         """The room that the spout itself would have if it were asked for more (law S3)."""

@@ -27,6 +27,7 @@ from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.task import AckerTask, DeadSpout
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.occupation import BLOCKED, IDLE, LIMITED
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.spout.context import Asking, FeedContext, SourceWait, Switches
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
@@ -60,7 +61,7 @@ class SpoutTask(Task):
         redeliveries: Redeliveries | None = None,
     ) -> None:
         """``number`` is the index by which open trees name it."""
-        super().__init__(plan, engine, context.config)
+        super().__init__(plan, engine, context.config, outbox)
         self.context = context
         self.outbox = outbox
         self.outlets = outlets
@@ -212,7 +213,8 @@ class SpoutTask(Task):
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        return msgspec.structs.replace(self.tracker.statistics(), restarts=self.restarts.count)
+        counts = msgspec.structs.replace(self.tracker.statistics(), restarts=self.restarts.count)
+        return self.with_shares(counts)
 
     def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
         """The lineage that a message emitted now hands down."""
@@ -244,11 +246,14 @@ class SpoutTask(Task):
         elif self.switches.stopping and not self.feed.ended:
             self.user.method = "drain" if self.feed.dies else "close"
             await self._calling(self.feed.end)
-        elif self.feed.ended or self.feed.passive or not self.switches.active or self._feed_context.paused:
+        elif self.feed.ended or self.feed.passive or not self.switches.active or self.switches.pausing:
             await self._rest()
+        elif self._feed_context.paused:
+            await self._rest(LIMITED if self.tracker.is_limited else IDLE)
         elif (full := self.outbox.full_consumer()) is not None:
             full.call_when_room(self.attend_soon)
-            await self._rest()
+            with self.outbox.waiting_for(full):
+                await self._rest(BLOCKED)
         else:
             await self._ask()
 
@@ -320,12 +325,16 @@ class SpoutTask(Task):
         if self.slices.spent(pace, done):
             await self._next_slice()
 
-    async def _rest(self) -> None:
+    async def _rest(self, doing: int = IDLE) -> None:
         self._has_slice = False
         self.outbox.leave()
         if not self.tracker.has_work:
             self._attend_when_room()
-            await self.sleep()
+            self.occupation.switch(doing)
+            try:
+                await self.sleep()
+            finally:
+                self.occupation.switch(IDLE)
         self._stop_nap()
 
     # While the source is awaited.

@@ -2,18 +2,9 @@ cimport cython
 from stormlet.core.ledger cimport AckerLoad
 from stormlet.core.ids cimport shard_of
 from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.spout.complete_latency cimport CompleteLatency
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
-
-cdef class CompleteLatency:
-    cdef public OpenTree tree
-    cdef public double seconds
-    cdef public long long samples
-    cdef object _clock
-    cdef double _began
-
-    cpdef begin(self, OpenTree tree)
-    cpdef end(self)
 
 cdef class Counts:
     cdef public long long messages

@@ -31,6 +31,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import MessageObserver
 from stormlet.runtime.failure_log import UNKNOWN, FailureLog
+from stormlet.runtime.spout.complete_latency import CompleteLatency
 from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage
 from stormlet.runtime.spout.replays import Replays
@@ -38,43 +39,6 @@ from stormlet.runtime.usercode import UserCode
 from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
-
-OLDEST = 60.0
-"""Seconds after which another message is measured, if statistics are asked for meanwhile."""
-
-
-class CompleteLatency:
-    """The complete latency of the messages of one spout task."""
-
-    __slots__ = ("_began", "_clock", "samples", "seconds", "tree")
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.tree: OpenTree | None = None
-        """The message that is being measured."""
-        self.seconds = 0.0
-        """The sum of the complete latencies measured, of messages that were acked."""
-        self.samples = 0
-        """The number of these messages."""
-        self._clock = clock
-        self._began = 0.0
-
-    def begin(self, tree: OpenTree) -> None:
-        """Measure this message, which was emitted now."""
-        self.tree = tree
-        self._began = self._clock()
-
-    def end(self) -> None:
-        """Note that it has its outcome."""
-        if self.tree is not None and self.tree.failure is None:
-            self.seconds += self._clock() - self._began
-            self.samples += 1
-        self.tree = None
-
-    def forget_old(self) -> None:
-        """A message that is never settled would be the last one that is measured."""
-        if self.tree is not None and self._clock() - self._began > OLDEST:
-            self.tree = None
-
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
 SHUTDOWN = Failure(FailureKind.SHUTDOWN)
@@ -179,6 +143,11 @@ class Tracker:
         return UNLIMITED if self._most_pending is None else self._most_pending - pending
 
     @property
+    def is_limited(self) -> bool:
+        """True if as many messages are pending as ``max_spout_pending`` says."""
+        return self._room_beside(self.pending) <= 0
+
+    @property
     def has_outcomes(self) -> bool:
         """True if a ``Spout`` class may have to hear of something."""
         return bool(self.outcomes)
@@ -208,8 +177,9 @@ class Tracker:
             dead_letters=counts.dead_letters,
             left_over=counts.left_over,
             overflowed=counts.overflowed,
-            complete_seconds=latency.seconds,
-            complete_samples=latency.samples,
+            complete_seconds=latency.times.total,
+            complete_samples=latency.times.count,
+            complete_times=latency.times.copy(),
         )
 
     @property

@@ -3,6 +3,7 @@
 ::
 
     inbox         the bounded queue of a bolt task (law B6)
+    room_waits    the time for which one component waits for room in the queues of another
     outbox        control messages for the ackers, gathered while a task has its turn (law F1)
     outlets       one for each stream of a task: chooses consumers, makes tuples, delivers them
     own_trees     trees of emits that name no anchor, where messages belong to epochs

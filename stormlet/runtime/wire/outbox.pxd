@@ -1,4 +1,5 @@
 cimport cython
+from stormlet.runtime.occupation cimport Occupation
 from stormlet.runtime.wire.inbox cimport Inbox
 from stormlet.runtime.wire.loop_thread cimport LoopThread
 
@@ -26,6 +27,8 @@ cdef class Outbox:
     cdef public int state
     cdef public LoopThread thread
     cdef public double waited
+    cdef public object waits
+    cdef public Occupation occupation
     cdef public unsigned long long run
     cdef public unsigned long long delta
 

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.core.life import IllegalTransition, OutboxEvent, OutboxState, outbox_moves
 from stormlet.core.outcomes import Failure
+from stormlet.runtime.occupation import BLOCKED, Occupation
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.loop_thread import LoopThread
+from stormlet.runtime.wire.room_waits import RoomWaits
 
 ENTER, SUSPEND, LEAVE = map(outbox_moves, (OutboxEvent.ENTER, OutboxEvent.SUSPEND, OutboxEvent.LEAVE))
+NO_WAITS = nullcontext()
 ARM, FLUSH = outbox_moves(OutboxEvent.ARM), outbox_moves(OutboxEvent.FLUSH)
 
 
@@ -67,6 +71,7 @@ class Outbox:
         "fails",
         "found_empty",
         "inits",
+        "occupation",
         "posts",
         "resets",
         "run",
@@ -74,6 +79,7 @@ class Outbox:
         "state",
         "thread",
         "waited",
+        "waits",
     )
 
     def __init__(
@@ -115,6 +121,10 @@ class Outbox:
         """Inboxes that coroutines of this task wait for room in: one for each coroutine that waits."""
         self.waited = 0.0
         """Seconds for which it has waited for room."""
+        self.waits: Mapping[Inbox, RoomWaits] = {}
+        """The counts of waits for room in each of the inboxes; the tasks of a component share them."""
+        self.occupation = Occupation(clock)
+        """That of the task; a task puts its own here."""
 
     def enter(self) -> None:
         """A slice begins, or goes on after user code was awaited; its end will flush."""
@@ -206,10 +216,13 @@ class Outbox:
         if self.has_room:
             return
         self.leave()
-        began = self._clock()
-        # One after another: the queues that are waited for last may have been emptied meanwhile.
-        while not self.has_room:
-            await self._room_in(self.crowded[0])
+        began, before = self._clock(), self.occupation.switch(BLOCKED)
+        try:
+            # One after another: the queues that are waited for last may have been emptied meanwhile.
+            while not self.has_room:
+                await self._room_in(self.crowded[0])
+        finally:
+            self.occupation.switch(before)
         self.waited += self._clock() - began
         self.enter()
 
@@ -219,12 +232,17 @@ class Outbox:
         inbox.call_when_room(wake)
         self.awaited.append(inbox)
         try:
-            await waiter
+            with self.waiting_for(inbox):
+                await waiter
         finally:
             self.awaited.remove(inbox)
             inbox.call_no_more(
                 wake
             )  # the task may have been killed, again and again, while the consumer hangs
+
+    def waiting_for(self, inbox: Inbox | None) -> AbstractContextManager[object]:
+        """A block in which the owner of this outbox waits for room there; None is no queue."""
+        return NO_WAITS if inbox is None else self.waits.get(inbox, NO_WAITS)
 
     def _flush_scheduled(self) -> None:
         try:

@@ -39,8 +39,12 @@ cdef class SingleOutlet(Delivery):
 
 cdef class FanOutlet(Delivery):
     cdef object _links
-    cdef long long _transferred
+    cdef list _delivered
+    cdef long long _elsewhere
+
     cdef _choose(self, object value)
+    @cython.locals(before=Py_ssize_t, end=Py_ssize_t)
+    cdef _count_delivered(self, list ends)
 
 cdef class FixedOutlet(Delivery):
     cdef Target _target

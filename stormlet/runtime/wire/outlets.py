@@ -64,6 +64,11 @@ class Outlet:
         """Deliver as members of the trees of all anchors, and note the new edges in the anchors (law L7)."""
         self._emitted += 1
 
+    def delivered(self, links: Sequence[Sequence[int]]) -> Sequence[int]:
+        """Return the number of tuples delivered to each of the subscriptions, of which each is given as the ids of its
+        tasks."""
+        return [self.transferred] * len(links)
+
     def count(self, values: int, tuples: int) -> None:
         """Count values that went to their consumers in another way, as so many tuples."""
         self._emitted += values
@@ -167,7 +172,7 @@ class SingleOutlet(Delivery):
 class FanOutlet(Delivery):
     """Several subscriptions, or one that sends a value to any number of tasks."""
 
-    __slots__ = ("_links", "_transferred")
+    __slots__ = ("_delivered", "_elsewhere", "_links")
 
     def __init__(
         self,
@@ -178,15 +183,19 @@ class FanOutlet(Delivery):
     ) -> None:
         super().__init__(source, ids, outbox)
         self._links = links
-        self._transferred = 0
+        self._delivered = [0] * len(links)
+        self._elsewhere = 0
 
     @property
     def transferred(self) -> int:
-        return self._transferred
+        return sum(self._delivered) + self._elsewhere
+
+    def delivered(self, links: Sequence[Sequence[int]]) -> Sequence[int]:
+        return self._delivered.copy()
 
     def count(self, values: int, tuples: int) -> None:
         super().count(values, tuples)
-        self._transferred += tuples
+        self._elsewhere += tuples
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         checksum = 0
@@ -201,15 +210,24 @@ class FanOutlet(Delivery):
     def _choose(self, value: object) -> Sequence[Target]:
         # All are chosen before any is reached: a replay after half of a delivery would double the other half.
         chosen: list[Target] = []
+        ends: list[int] = []
         for chooser, targets in self._links:
             if isinstance(chooser, One):
                 chosen.append(targets[chooser.pick(value)])
             else:
                 chosen.extend(targets[index] for index in chooser.choose(value))
+            ends.append(len(chosen))
         self._emitted += 1
-        self._transferred += len(chosen)
+        self._count_delivered(ends)
         self.reached = tuple(target.ids[0] for target in chosen)
         return chosen
+
+    def _count_delivered(self, ends: list[int]) -> None:
+        # When nothing can raise any more: a key function of the second subscription may.
+        before = 0
+        for link, end in enumerate(ends):
+            self._delivered[link] += end - before
+            before = end
 
 
 class FixedOutlet(Delivery):
@@ -253,6 +271,9 @@ class DirectOutlet(Outlet):
     def transferred(self) -> int:
         return self.emitted
 
+    def delivered(self, links: Sequence[Sequence[int]]) -> Sequence[int]:
+        return [sum(self._outlets[task].emitted for task in tasks) for tasks in links]
+
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         raise self._unnamed()
 
@@ -291,6 +312,9 @@ class WrappedOutlet(Outlet):
     @property
     def transferred(self) -> int:
         return self.inner.transferred
+
+    def delivered(self, links: Sequence[Sequence[int]]) -> Sequence[int]:
+        return self.inner.delivered(links)
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         self.before(value)

@@ -108,7 +108,7 @@ class Asked:
     def watch(self) -> None:
         self._slices.watch()
 
-    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         return self._slices.spent(pace, executed, awaited=awaited)
 
     async def turn(self) -> None:

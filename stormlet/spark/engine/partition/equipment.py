@@ -47,7 +47,7 @@ class Unsliced:
     def watch(self) -> None:
         """Nothing depends on iterations of the loop."""
 
-    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         """No budget is ever used up."""
         pace.chunk = STEP
         return False

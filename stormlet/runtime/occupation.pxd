@@ -1,0 +1,36 @@
+cimport cython
+
+cdef class Occupation:
+    cdef public double on_loop
+    cdef public double threads
+    cdef public double awaiting
+    cdef public double blocked
+    cdef public double limited
+    cdef public double uptime
+    cdef public Steps current
+    cdef object _clock
+    cdef public Py_ssize_t places
+    cdef bint _running
+    cdef bint _began
+    cdef double _since
+    cdef Py_ssize_t _is_awaiting
+    cdef Py_ssize_t _is_blocked
+    cdef Py_ssize_t _in_thread
+    cdef Py_ssize_t _is_limited
+
+    @cython.locals(steps=Steps, before=int)
+    cpdef int switch(self, int doing)
+    cpdef begin_step(self, Steps steps)
+    cpdef end_step(self, Steps steps)
+    @cython.locals(now=cython.double, seconds=cython.double)
+    cpdef look(self)
+    @cython.locals(part=cython.double, left=Py_ssize_t, taken=Py_ssize_t)
+    cpdef note(self, int doing, int by)
+    cdef _share(self, double seconds)
+    cdef _count(self, int doing, int by)
+
+cdef class Steps:
+    cdef public int doing
+    cdef object _coroutine
+    cdef object _send
+    cdef Occupation _occupation

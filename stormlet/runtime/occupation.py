@@ -1,0 +1,209 @@
+"""The time shares of one task: how long it executes, awaits, is blocked, is limited; the rest is idle.
+
+Theory of operation
+-------------------
+All code of a task runs in coroutines: its own, and one for each concurrent call. Each is driven by a :class:`Steps`,
+which notes when a step begins and ends. A step is time in which the task *executes*, whatever it does in it. Before a
+coroutine is suspended it says by :meth:`Occupation.switch` what it waits for; unless it says anything, it is idle. So
+nothing has to be measured where code runs, and nothing is missed where it is suspended.
+
+A task with n places for concurrent calls has each of them in a state of its own, and the share of a state is the part
+of the places that are in it. While a step runs, all places count as executing: there is one loop, and what waits beside
+a step would not be faster if there were more places.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final, cast
+
+IDLE: Final = 0
+AWAITING: Final = 1
+"""User code awaits something."""
+BLOCKED: Final = 2
+"""It waits for room in a queue (law B6, S3)."""
+IN_THREAD: Final = 3
+"""User code runs in a thread, which counts as executing."""
+LIMITED: Final = 4
+"""It asks its source for nothing, as enough is pending (law S3)."""
+
+
+class Occupation:
+    """The sums of one task, up to its last step."""
+
+    __slots__ = (
+        "_began",
+        "_clock",
+        "_in_thread",
+        "_is_awaiting",
+        "_is_blocked",
+        "_is_limited",
+        "_running",
+        "_since",
+        "awaiting",
+        "blocked",
+        "current",
+        "limited",
+        "on_loop",
+        "places",
+        "threads",
+        "uptime",
+    )
+
+    def __init__(self, clock: Callable[[], float], places: int = 1) -> None:
+        self.on_loop = 0.0
+        """Seconds for which its coroutines ran."""
+        self.threads = 0.0
+        """Seconds for which its user code ran in threads, and nothing on the loop; of several, their share."""
+        self.awaiting = 0.0
+        self.blocked = 0.0
+        self.limited = 0.0
+        self.uptime = 0.0
+        """Seconds since its first step, until its end."""
+        self.current: Steps | None = None
+        """The coroutine whose step runs now."""
+        self._clock = clock
+        self.places = places
+        """The number of calls that may be under way at a time."""
+        self._running = False
+        self._began = False
+        self._since = 0.0
+        # The numbers of suspended coroutines, by what they wait for.
+        self._is_awaiting = 0
+        self._is_blocked = 0
+        self._in_thread = 0
+        self._is_limited = 0
+
+    def switch(self, doing: int) -> int:
+        """Say what it will wait for, if the running coroutine is suspended; returns what was said before."""
+        steps = self.current
+        if steps is None:  # not one of the task's own
+            return doing
+        before = steps.doing
+        steps.doing = doing
+        return before
+
+    def begin_step(self, steps: Steps) -> None:
+        """A step of a coroutine begins."""
+        self.look()
+        if steps.doing:
+            self._count(steps.doing, -1)
+        self._began = self._running = True
+        self.current = steps
+
+    def end_step(self, steps: Steps) -> None:
+        """It ends."""
+        self.look()
+        self._running = False
+        self.current = None
+        if steps.doing:
+            self._count(steps.doing, 1)
+
+    def note(self, doing: int, by: int) -> None:
+        """So many more wait for this by whom the task works, as the host."""
+        self.look()
+        self._count(doing, by)
+
+    def end(self) -> None:
+        """The task has ended, and its time with it."""
+        self.look()
+        self._began = self._running = False
+
+    def look(self) -> None:
+        """Bring the sums up to now."""
+        now = self._clock()
+        if self._began:
+            seconds = now - self._since
+            self.uptime += seconds
+            if self._running:
+                self.on_loop += seconds
+            else:
+                self._share(seconds)
+        self._since = now
+
+    def _share(self, seconds: float) -> None:
+        # Of a coroutine that waits within another wait, as for room within a tick, the inner one counts, which is the
+        # one that is named first here.
+        left = self.places
+        part = seconds / left
+        taken = min(self._in_thread, left)
+        self.threads += taken * part
+        left -= taken
+        taken = min(self._is_blocked, left)
+        self.blocked += taken * part
+        left -= taken
+        taken = min(self._is_awaiting, left)
+        self.awaiting += taken * part
+        left -= taken
+        if self._is_limited:
+            self.limited += left * part
+
+    def _count(self, doing: int, by: int) -> None:
+        if doing == AWAITING:
+            self._is_awaiting += by
+        elif doing == BLOCKED:
+            self._is_blocked += by
+        elif doing == IN_THREAD:
+            self._in_thread += by
+        else:
+            self._is_limited += by
+
+
+class Steps:
+    """A coroutine of a task, whose every step is noted."""
+
+    __slots__ = ("_coroutine", "_occupation", "_send", "doing")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], occupation: Occupation) -> None:
+        self.doing = IDLE
+        """The reason of its next wait."""
+        self._coroutine = coroutine
+        self._send = coroutine.send
+        self._occupation = occupation
+
+    def send(self, value: Any, /) -> Any:
+        """As a coroutine does."""
+        self._occupation.begin_step(self)
+        try:
+            return self._send(value)
+        except BaseException:
+            self.doing = IDLE  # it is over
+            raise
+        finally:
+            self._occupation.end_step(self)
+
+    def __next__(self) -> Any:
+        self._occupation.begin_step(self)
+        try:
+            return self._send(None)
+        except BaseException:
+            self.doing = IDLE  # it is over
+            raise
+        finally:
+            self._occupation.end_step(self)
+
+    def throw(self, *error: Any) -> Any:
+        """As a coroutine does."""
+        self._occupation.begin_step(self)
+        try:
+            return self._coroutine.throw(*error)
+        except BaseException:
+            self.doing = IDLE  # it is over
+            raise
+        finally:
+            self._occupation.end_step(self)
+
+    def close(self) -> None:
+        """As a coroutine does."""
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._coroutine.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        # What asyncio shows of a task (cr_frame, cr_code, ...) is that of the coroutine.
+        return getattr(self._coroutine, name)
+
+
+cast("ABCMeta", Coroutine).register(Steps)  # compiled, it can have no base in Python

@@ -1,0 +1,11 @@
+from stormlet.core.histogram cimport Histogram
+from stormlet.core.ledger cimport OpenTree
+
+cdef class CompleteLatency:
+    cdef public OpenTree tree
+    cdef public Histogram times
+    cdef object _clock
+    cdef double _began
+
+    cpdef begin(self, OpenTree tree)
+    cpdef end(self)
