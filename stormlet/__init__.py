@@ -75,6 +75,15 @@ from stormlet.model.components import (
 )
 from stormlet.model.configuration import Configuration
 from stormlet.model.description import Description
+from stormlet.model.hooks import (
+    BoltAckInfo,
+    BoltExecuteInfo,
+    BoltFailInfo,
+    EmitInfo,
+    SpoutAckInfo,
+    SpoutFailInfo,
+    TaskHook,
+)
 from stormlet.model.state.committers import Committer
 from stormlet.model.state.declared import Cell, ListOf, MapOf, Value
 from stormlet.model.state.epoch_bolts import EpochBolt
@@ -110,6 +119,9 @@ __all__ = [
     "BasicBolt",
     "BatchBolt",
     "Bolt",
+    "BoltAckInfo",
+    "BoltExecuteInfo",
+    "BoltFailInfo",
     "BrokerGivenUp",
     "BrokerRefused",
     "Call",
@@ -125,6 +137,7 @@ __all__ = [
     "Description",
     "DirectStream",
     "EdgeStatistics",
+    "EmitInfo",
     "EndOfStream",
     "Epoch",
     "EpochBolt",
@@ -157,7 +170,9 @@ __all__ = [
     "RunState",
     "Running",
     "Spout",
+    "SpoutAckInfo",
     "SpoutCollector",
+    "SpoutFailInfo",
     "SqliteTable",
     "StartFailed",
     "StateStatistics",
@@ -171,6 +186,7 @@ __all__ = [
     "Subscription",
     "TargetError",
     "TaskContext",
+    "TaskHook",
     "TaskKilled",
     "TaskStatistics",
     "To",

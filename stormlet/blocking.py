@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget
+from stormlet.runtime.hooks.run import HookFactory
 from stormlet.topology import Sources, Topology
 
 
@@ -19,6 +20,7 @@ def run(
     seed: int | None = None,
     dead_letters: DeadLetterTarget | None = None,
     sources: Sources | None = None,
+    hooks: Sequence[HookFactory] = (),
     **configuration: Unpack[TopologyOptions],
 ) -> Statistics:
     """Run until all spouts have ended and everything is settled; return the statistics.
@@ -36,7 +38,7 @@ def run(
             "write 'async with topology.run() as running: await running.finished()' instead"
         )
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_run(topology, seed, dead_letters, sources, configuration))
+        return runner.run(_run(topology, seed, dead_letters, sources, hooks, configuration))
 
 
 async def _run(
@@ -44,9 +46,12 @@ async def _run(
     seed: int | None,
     dead_letters: DeadLetterTarget | None,
     sources: Sources | None,
+    hooks: Sequence[HookFactory],
     configuration: TopologyOptions,
 ) -> Statistics:
-    run = topology.run(seed=seed, active=True, dead_letters=dead_letters, sources=sources, **configuration)
+    run = topology.run(
+        seed=seed, active=True, dead_letters=dead_letters, sources=sources, hooks=hooks, **configuration
+    )
     async with run as running:
         await running.finished()
     return running.statistics()

@@ -41,7 +41,7 @@ ROOMS = {
         {"acker", "bolt"},
         {"spout"},
         {"tasks"},
-        {"explain", "epochs"},
+        {"explain", "epochs", "hooks"},
         {"run"},
         {"__init__"},
     ],

@@ -74,7 +74,7 @@ REFUSED: Final[dict[str, str]] = {
     "topology.state.provider": _NO_STATE,
     "topology.state.provider.config": _NO_STATE,
     "topology.environment": "the process's environment is not changed; set the variables before it starts",
-    "topology.auto.task.hooks": "Java hook classes cannot run here, and what they do would silently be missing",
+    "topology.auto.task.hooks": "Java classes cannot run here; give topology.run(hooks=[...]) Python ones",
     "topology.bolts.window.length.count": _NO_WINDOWS,
     "topology.bolts.window.length.duration.ms": _NO_WINDOWS,
     "topology.bolts.window.sliding.interval.count": _NO_WINDOWS,

@@ -19,6 +19,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     spout/         spout tasks, their sources, and the account of their messages
     tasks          all tasks of a run, and the search for a tree among them
     explain/       why a tree is open
+    hooks/         what users hear of the work of tasks
     epochs/        messages that belong to epochs, and what becomes durable with these
     run/           a run as a whole: assembly, start, drain, end, and the handle that the host holds
 

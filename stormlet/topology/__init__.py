@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
@@ -37,6 +37,7 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 if TYPE_CHECKING:
     from stormlet.runtime import dead_letters as letters
     from stormlet.runtime.epochs import states
+    from stormlet.runtime.hooks import run as run_hooks
     from stormlet.runtime.run import handle
 else:
 
@@ -50,7 +51,7 @@ else:
             return getattr(importlib.import_module(self._name), name)
 
     letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
-    states = _Late("stormlet.runtime.epochs.states")
+    states, run_hooks = _Late("stormlet.runtime.epochs.states"), _Late("stormlet.runtime.hooks.run")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)
@@ -127,6 +128,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
         state: StateTarget | None = None,
+        hooks: Sequence[run_hooks.HookFactory] = (),
         **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
         """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
@@ -138,7 +140,8 @@ class Topology(SpoutBuilder, BoltBuilder):
         :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
         this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
         topology's options for this run; options of single components stay. ``state`` is the place of the state for
-        this run, instead of the one that the topology names.
+        this run, instead of the one that the topology names. ``hooks`` are classes of
+        :class:`~stormlet.model.hooks.TaskHook`, or functions without parameters that make one: each task gets its own.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
@@ -158,7 +161,7 @@ class Topology(SpoutBuilder, BoltBuilder):
 
         def make(state: states.KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = handle.RunOptions(seed, active, dead_letters)
+            options = handle.RunOptions(seed, active, dead_letters, tuple(hooks))
             return handle.Running(planned, configurations, options, self, state)
 
         if target is None:

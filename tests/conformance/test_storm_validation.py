@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -14,13 +15,18 @@ import pytest
 from stormlet import (
     BasicBolt,
     Bolt,
+    BoltAckInfo,
+    BoltExecuteInfo,
+    BoltFailInfo,
     Collector,
     Configuration,
+    EmitInfo,
     InvalidConfiguration,
     InvalidEmit,
     InvalidTopology,
     Spout,
     TaskContext,
+    TaskHook,
     Topology,
     Tuple,
 )
@@ -60,6 +66,43 @@ async def test_H1_counts_after_each_tuple() -> None:
             await settle()
             counts = running.statistics().components["2"]
             seen.append((counts.emitted, counts.acked, counts.failed, counts.executed))
+    assert seen == [(1, 1, 0, 1), (2, 1, 1, 2), (3, 2, 1, 3), (4, 2, 2, 4)]
+
+
+class Hears(TaskHook):
+    """Counts what one component does."""
+
+    def __init__(self, counts: dict[str, Counter[str]]) -> None:
+        self._all = counts
+
+    def prepare(self, context: TaskContext) -> None:
+        self._counts = self._all.setdefault(context.component, Counter())
+
+    def emit(self, info: EmitInfo) -> None:
+        self._counts["emitted"] += 1
+
+    def bolt_ack(self, info: BoltAckInfo) -> None:
+        self._counts["acked"] += 1
+
+    def bolt_fail(self, info: BoltFailInfo) -> None:
+        self._counts["failed"] += 1
+
+    def bolt_execute(self, info: BoltExecuteInfo) -> None:
+        self._counts["executed"] += 1
+
+
+@pytest.mark.simulated_time
+async def test_H1_hooks_hear_of_each_tuple() -> None:
+    """A hook has heard of the same after each of four tuples."""
+    topology, feeder, counts = Topology("H1"), Feeder(), dict[str, Counter[str]]()
+    topology.bolt("2", EmitsAcksFails, topology.spout("1", given(feeder)).shuffle())
+    seen: list[tuple[int, ...]] = []
+    async with topology.run(hooks=[partial(Hears, counts)]):
+        for number in range(4):
+            feeder.feed(1, number)
+            await settle()
+            heard = counts["2"]
+            seen.append((heard["emitted"], heard["acked"], heard["failed"], heard["executed"]))
     assert seen == [(1, 1, 0, 1), (2, 1, 1, 2), (3, 2, 1, 3), (4, 2, 2, 4)]
 
 

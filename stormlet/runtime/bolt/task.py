@@ -27,7 +27,7 @@ from typing import NoReturn
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import text_of
-from stormlet.core.tuples import HELD, LOST, OPEN, unseen
+from stormlet.core.tuples import HELD, OPEN, unseen
 from stormlet.errors import (
     BrokerGivenUp,
     KeyFunctionFailed,
@@ -72,6 +72,7 @@ class BoltTask(Task):
         *,
         make_inbox: Callable[[Callable[[], None]], Inbox],
         make_worker: Callable[[Wiring], Worker],
+        make_out: Callable[..., BoltCollector] = BoltCollector,
         concurrency: int = 1,
         on_error: OnError = "fail",
         timed: bool = True,
@@ -84,7 +85,7 @@ class BoltTask(Task):
         """By stream; filled when all tasks are made."""
         self.inbox = make_inbox(self.wake)
         self.account = Account()
-        self.out = BoltCollector(plan, engine.loop, outbox, self.outlets, self.account, own_trees=own_trees)
+        self.out = make_out(plan, engine.loop, outbox, self.outlets, self.account, own_trees=own_trees)
         if own_trees is not None:
             own_trees.in_call = self._is_executing
         self.flushed_after = -1
@@ -484,11 +485,8 @@ class BoltTask(Task):
         handed = self._handed()
         failure = Failure(FailureKind.TASK_LOST, self.plan.component, self.plan.task, exception=error)
         for tup in handed:
-            if tup.state > HELD:
-                continue
-            tup.state = LOST
-            self.account.failed += 1
-            self.outbox.fails.extend((root, failure) for root in tup.roots)
+            if tup.state <= HELD:
+                self.out.lose(tup, failure)
         self.account.held.clear()
         self._fatal_calls.clear()
         self._pending.clear()

@@ -35,6 +35,7 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.epochs.states import KeptState, position_name
+from stormlet.runtime.hooks.run import RunHooks
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer, Wires
@@ -59,10 +60,12 @@ class Assembly:
         configurations: Mapping[str, Configuration],
         dead_letters: DeadLetters,
         unsettled: Unsettled,
+        hooks: RunHooks,
         state: KeptState | None = None,
     ) -> None:
         self._engine = engine
         self._kit = kit
+        self._hooks = hooks
         self._plan: Plan = engine.plan
         self._description: Description = engine.plan.description
         self._configurations = configurations
@@ -108,7 +111,9 @@ class Assembly:
         for id, spec in self._description.components.items():
             tasks = (*bolts.get(id, ()), *spouts.get(id, ()))
             wires.lay([Producer(each.plan, each.outbox, each.outlets) for each in tasks], id, spec.outputs)
-        return Tasks(self._ackers, spouts, bolts, self._progress, self._connections)
+        all_tasks = Tasks(self._ackers, spouts, bolts, self._progress, self._connections)
+        self._hooks.join(all_tasks)
+        return all_tasks
 
     def _acker(self, plan: TaskPlan, unsettled: Unsettled) -> AckerTask:
         configuration = self._description.configuration
@@ -128,13 +133,15 @@ class Assembly:
                 if outgoing is None or self._state is None
                 else partial(CommitterTask, outgoing, self._state.epoch_of)
             )
+            make_worker, make_out = self._hooks.makers(plan, partial(self._instances.worker, spec))
             return make(
                 plan,
                 self._engine,
                 context,
                 outbox,
                 make_inbox=partial(self._kit.inbox, plan, bound),
-                make_worker=partial(self._instances.worker, spec),
+                make_worker=make_worker,
+                make_out=make_out,
                 concurrency=spec.concurrency,
                 on_error=spec.on_error,
                 own_trees=self._own_trees(plan, outbox),

@@ -29,6 +29,7 @@ from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.hooks.run import HookFactory, RunHooks
 from stormlet.runtime.run.assembly import Assembly
 from stormlet.runtime.run.background import background
 from stormlet.runtime.run.block import Block
@@ -56,6 +57,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     seed: int | None
     active: bool
     dead_letters: DeadLetterTarget | None
+    hooks: Sequence[HookFactory] = ()
 
 
 class Running:
@@ -98,8 +100,12 @@ class Running:
             epoch=None if state is None else state.open_epoch(self._configuration.epoch_messages),
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
-        assembly = Assembly(self._engine, kit, configurations, self._dead_letters, directory.unsettled, state)
+        hooks = RunHooks(self._name, options.hooks, self._engine.clock)
+        assembly = Assembly(
+            self._engine, kit, configurations, self._dead_letters, directory.unsettled, hooks, state
+        )
         self._tasks = assembly.tasks()
+        self._beside = Observers.of(self._observer, hooks.observer)
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
@@ -133,6 +139,7 @@ class Running:
             self._epochs,
             active=options.active,
         )
+        self._lifecycle.at_end.append(hooks.cleanup)
         if self._observer is not None:
             self._observer.built(
                 ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
@@ -364,12 +371,12 @@ class Running:
         self._record(share)
 
     def _record(self, share: float) -> None:
-        # The explainer is the first of the two observers: it adds to a failure what was outstanding, for the other
-        # to see.
+        # The explainer is the first of the observers: it adds to a failure what was outstanding, for the others to
+        # see.
         explainer = self._explainer
         explainer.recorder.record(share)
         for task in self._tasks.all_spouts:
-            task.tracker.observer = Observers.of(explainer if explainer.recorder.on else None, self._observer)
+            task.tracker.observer = Observers.of(explainer if explainer.recorder.on else None, self._beside)
 
     def health(self) -> Health:
         """The state of the topology now; cheap enough for a readiness probe."""

@@ -66,6 +66,8 @@ class Lifecycle:
     ) -> None:
         self.ended = False
         """True once its tasks have ended, or are about to."""
+        self.at_end: list[Callable[[], None]] = []
+        """To be called when all tasks have ended."""
         self._name = name
         self._configuration = configuration
         self._block = block
@@ -340,6 +342,8 @@ class Lifecycle:
         if not self._block.crash_known.done():
             self._block.crash_known.cancel()
         self._report_left_over()
+        while self.at_end:
+            self.at_end.pop()()
         self._failures.close()
 
     async def _end_helpers(self) -> None:

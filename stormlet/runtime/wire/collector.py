@@ -183,6 +183,13 @@ class BoltCollector:
         if not outbox.armed:
             outbox.arm()
 
+    def lose(self, tup: AnyTuple, failure: Failure) -> None:
+        """Fail an input because its task has died: an instance that is still winding up may settle it all the same,
+        without an effect."""
+        tup.state = LOST
+        self._account.failed += 1
+        self._outbox.fails.extend((root, failure) for root in tup.roots)
+
     def reset_timeout(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.model.components.Collector.reset_timeout`."""
         outbox = self._outbox
