@@ -23,7 +23,7 @@ ROWS = [
     {"files"},
     {"runtime", "state"},
     {"topology"},
-    {"blocking", "connect", "drawing", "log_formatter"},
+    {"blocking", "connect", "drawing", "exports", "log_formatter"},
     {"__init__", "loading", "testing", "spark"},
     {"bench"},
     {"cli"},
@@ -36,6 +36,7 @@ ROOMS = {
     "runtime": [
         {"epoch", "occupation"},
         {"failure_log", "slices", "tree", "usercode", "wire"},
+        {"tracing"},
         {"context", "dead_letters", "life", "slow_code"},
         {"task"},
         {"acker", "bolt"},

@@ -85,12 +85,14 @@ class Lineage(msgspec.Struct, eq=False):
     origin: object = None
     context: Context | None = None
     """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
+    trace: tuple[Any, ...] = ()
+    """The executions that it comes from, where its message is traced: several, if it was joined."""
 
     def of_next_attempt(self) -> Lineage:
         """Return the lineage of the replay."""
-        if self.origin is None and self.context is None:
+        if self.origin is None and self.context is None and not self.trace:
             return _replayed(self.attempt + 1)
-        return Lineage(self.attempt + 1, self.origin, self.context)
+        return Lineage(self.attempt + 1, self.origin, self.context, self.trace)
 
 
 @lru_cache(maxsize=128)
@@ -107,8 +109,8 @@ _JOINED: Final = Lineage()
 
 
 def joined(lineages: Iterable[Lineage]) -> Lineage:
-    """Return the lineage of an output anchored to several inputs: with the highest attempt, the first origin and the
-    first context."""
+    """Return the lineage of an output anchored to several inputs: with the highest attempt, the first origin, the
+    first context, and the traces of all."""
     # A dict, not a set, as "first" must be the same in each run with one seed (law L16).
     distinct = list(dict.fromkeys(lineages))
     if len(distinct) == 1:
@@ -116,7 +118,7 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
     attempt = max(each.attempt for each in distinct)
     origin = next((each.origin for each in distinct if each.origin is not None), None)
     context = next((each.context for each in distinct if each.context is not None), None)
-    return Lineage(attempt, origin, context)
+    return Lineage(attempt, origin, context, tuple(edge for each in distinct for edge in each.trace))
 
 
 # The free list, because 700,000 tuples that were each allocated anew also had the garbage collector look around 600

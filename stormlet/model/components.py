@@ -85,6 +85,8 @@ class TaskContext:
     """True if messages belong to epochs (law X1)."""
     is_durable: bool = False
     """True if the topology has ``state=``, so that positions of sources outlive the process (law X1)."""
+    is_traced: bool = False
+    """True if messages of this run may be traced."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):

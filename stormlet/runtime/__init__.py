@@ -9,6 +9,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     usercode       calls of user code: what they raised, contexts, cancellation, kinds of results
     failure_log    one log line for each distinct failure, then counts
     tree           the handle of a message that the host has emitted
+    tracing        messages that are traced, as those see it who trace them
     context        shared by all tasks of a run: loop, plan, seed, clock, slices
     dead_letters   the sink of what was given up, and the file
     slow_code      stacks of user code that holds the loop, a restart or the end

@@ -17,6 +17,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
+from stormlet.runtime.tracing import Tracing
 
 if TYPE_CHECKING:
     from stormlet.model.planning import Plan
@@ -71,6 +72,8 @@ class Engine(msgspec.Struct):
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
     observer: MessageObserver | None = None
+    tracing: Tracing | None = None
+    """Traces some of the messages."""
     epoch: OpenEpoch | None = None
     """The open epoch, where messages belong to epochs (law X1)."""
     collected: dict[StreamId, dict[int, list[object]]] = msgspec.field(

@@ -36,6 +36,7 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 
 if TYPE_CHECKING:
     from stormlet.runtime import dead_letters as letters
+    from stormlet.runtime import tracing
     from stormlet.runtime.epochs import states
     from stormlet.runtime.hooks import run as run_hooks
     from stormlet.runtime.run import handle
@@ -52,6 +53,7 @@ else:
 
     letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
     states, run_hooks = _Late("stormlet.runtime.epochs.states"), _Late("stormlet.runtime.hooks.run")
+    tracing = _Late("stormlet.runtime.tracing")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)
@@ -129,6 +131,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         sources: Sources | None = None,
         state: StateTarget | None = None,
         hooks: Sequence[run_hooks.HookFactory] = (),
+        traces: tracing.Traces | None = None,
         **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
         """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
@@ -142,6 +145,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         topology's options for this run; options of single components stay. ``state`` is the place of the state for
         this run, instead of the one that the topology names. ``hooks`` are classes of
         :class:`~stormlet.model.hooks.TaskHook`, or functions without parameters that make one: each task gets its own.
+        ``traces`` has some messages traced, as by :class:`stormlet.exports.opentelemetry.Traces`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
@@ -161,7 +165,7 @@ class Topology(SpoutBuilder, BoltBuilder):
 
         def make(state: states.KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = handle.RunOptions(seed, active, dead_letters, tuple(hooks))
+            options = handle.RunOptions(seed, active, dead_letters, tuple(hooks), traces)
             return handle.Running(planned, configurations, options, self, state)
 
         if target is None:

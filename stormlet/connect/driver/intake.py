@@ -31,6 +31,8 @@ class Held(msgspec.Struct, gc=False):
     size: int
     key: Hashable
     """For sources with ``ordered_by``."""
+    traceparent: str = ""
+    """The trace that it belongs to, where messages are traced."""
 
 
 class TooLarge(ValueError):

@@ -41,6 +41,7 @@ from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.renewing import Renewing
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
+from stormlet.connect.driver.traced import emit_traced, traceparent_of
 from stormlet.connect.session import Capabilities, Delivery, Session, Settles, SourceContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.settlement.credit import UNLIMITED, Credit
@@ -123,6 +124,7 @@ class SourceSpout(ReliableSpout[T]):
     async def open(self, context: TaskContext, out: SpoutCollector[T]) -> None:
         """Connect, and begin to read; an error fails the start (law R8)."""
         self._out, self._context = out, context
+        self._is_traced = context.is_traced
         self._clock = asyncio.get_running_loop().time
         self._slice = context.config.slice
         self._unnamed = f"{context.component}[{context.task_index}]#"
@@ -372,6 +374,8 @@ class SourceSpout(ReliableSpout[T]):
             attempt = self._attempt(attempt)
         id, size = self._id_of(name, number), len(delivery.body)
         held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, size, key)
+        if self._is_traced:
+            held.traceparent = traceparent_of(delivery.headers)
         if not self._holding.add(held):
             self._status.redelivered += delivery.deliveries <= 1
         elif self._draining:
@@ -429,17 +433,23 @@ class SourceSpout(ReliableSpout[T]):
             return
         most = EMITTED_AT_ONCE if self._credit.most is None else max(1, self._credit.most - out.pending)
         messages = self._holding.buffer.take(min(most, EMITTED_AT_ONCE))
+        if self._is_traced:
+            emit_traced(messages, self._emit)
+        else:
+            self._emit(messages)
+        if self._resume is not None:
+            last = {message.place: message.name or "" for message in messages}
+            self._resume.update((place.name, name) for place, name in last.items() if place is not None)
+        self._holding.room.set()
+
+    def _emit(self, messages: Sequence[Held]) -> None:
         attempts = [message.attempt for message in messages]
-        out.emit_many(
+        self._out.emit_many(
             [message.value for message in messages],
             message_ids=[message.id for message in messages],
             origins=[message.name for message in messages],
             attempt=1 if attempts.count(1) == len(attempts) else attempts,
         )
-        if self._resume is not None:
-            last = {message.place: message.name or "" for message in messages}
-            self._resume.update((place.name, name) for place, name in last.items() if place is not None)
-        self._holding.room.set()
 
     def ack(self, message_id: object) -> None:
         """A tree is done."""

@@ -25,6 +25,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker
 from stormlet.runtime.occupation import IN_THREAD
 from stormlet.runtime.slices import Pace
+from stormlet.runtime.tracing import traced_execution
 from stormlet.runtime.usercode import dropped, stray
 from stormlet.runtime.wire.collector import UNSAID, Anchors, AnyTuple, BoltCollector, failed
 from stormlet.runtime.wire.loop_thread import called_elsewhere
@@ -286,6 +287,14 @@ class ThreadWorker(Worker):
         return [self._execute_one(tup) for tup in tups]
 
     def _execute_one(self, tup: AnyTuple) -> Recording:
+        if not tup.lineage.trace:
+            return self._recorded_call(tup)
+        execution = traced_execution(self.plan, tup)
+        recording = self._recorded_call(tup)
+        execution.over(recording.error, emits_now=True)
+        return recording
+
+    def _recorded_call(self, tup: AnyTuple) -> Recording:
         # What the message brought takes the place of the topology's context, which the thread runs in (law B10).
         context = tup.lineage.context
         call = partial(_call_and_emit, self._inner, tup, self._recorder)

@@ -36,6 +36,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.intake import PendingCalls
 from stormlet.runtime.occupation import AWAITING
 from stormlet.runtime.slices import Activity, Slices
+from stormlet.runtime.tracing import traced_execution
 from stormlet.runtime.usercode import Within, checked, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
@@ -126,6 +127,14 @@ class Worker:
 
     async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         """Execute one input in any circumstances and settle it as the kind of bolt does."""
+        if not tup.lineage.trace:
+            return await self._execute(tup, out)
+        execution = traced_execution(self.plan, tup)
+        raised = await self._execute(tup, execution.out(out))
+        execution.over(None if raised is None else raised.error)
+        return raised
+
+    async def _execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         try:
             await self.process(tup, out)
         except asyncio.CancelledError as error:

@@ -207,6 +207,7 @@ class Assembly:
             partial(self._connections.__setitem__, plan.task),
             in_epochs=self._state is not None,
             is_durable=self._state is not None and self._state.durable,
+            is_traced=self._engine.tracing is not None,
         )
 
     def _schema(self, stream: StreamId) -> Schema:

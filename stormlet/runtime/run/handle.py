@@ -45,6 +45,7 @@ from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
 from stormlet.runtime.tasks import Directory
+from stormlet.runtime.tracing import TracedRun, Traces
 from stormlet.runtime.tree import Tree
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     active: bool
     dead_letters: DeadLetterTarget | None
     hooks: Sequence[HookFactory] = ()
+    traces: Traces | None = None
 
 
 class Running:
@@ -99,6 +101,10 @@ class Running:
             observer=self._observer,
             epoch=None if state is None else state.open_epoch(self._configuration.epoch_messages),
         )
+        engine = self._engine
+        if options.traces is not None:
+            run = TracedRun(self._name, engine.clock, engine.context, engine.seed)
+            engine.tracing = options.traces.start(run)
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
         hooks = RunHooks(self._name, options.hooks, self._engine.clock)
         assembly = Assembly(
@@ -140,6 +146,8 @@ class Running:
             active=options.active,
         )
         self._lifecycle.at_end.append(hooks.cleanup)
+        if engine.tracing is not None:
+            self._lifecycle.at_end.append(engine.tracing.close)
         if self._observer is not None:
             self._observer.built(
                 ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)

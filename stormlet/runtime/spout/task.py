@@ -127,6 +127,7 @@ class SpoutTask(Task):
             log=engine.failures,
             clock=engine.clock,
             observer=engine.observer,
+            tracing=engine.tracing,
         )
 
     # Seen by the rest of the topology.

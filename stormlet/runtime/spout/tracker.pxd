@@ -25,6 +25,7 @@ cdef class Tracker:
     cdef public bint buries
     cdef public bint keeps_all
     cdef public object observer
+    cdef public object tracing
     cdef public object replays
     cdef public object hand_overs
     cdef object _plan
