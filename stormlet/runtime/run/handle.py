@@ -169,6 +169,11 @@ class Running:
             self._dead_letters.sync,
         )
 
+    @property
+    def name(self) -> str:
+        """The name of the topology."""
+        return self._name
+
     # What the host does.
 
     @overload

@@ -1,0 +1,73 @@
+"""Looks at running topologies from any thread: exporters have their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from threading import get_ident
+from typing import Final
+
+from stormlet.exports.families import Family, grouped
+from stormlet.exports.metrics import BY_TASK, METRICS, measured
+from stormlet.report.health import Health
+from stormlet.report.statistics import Statistics
+from stormlet.runtime.run.handle import Running
+from stormlet.runtime.wire.thread_calls import call_threadsafe
+
+PATIENCE: Final = 2.0
+"""Seconds for which another thread waits for the loop."""
+
+
+class Look:
+    """A look at one topology.
+
+    Raises :class:`RuntimeError` if it is made elsewhere than on a loop.
+    """
+
+    def __init__(self, run: Running) -> None:
+        self._run = run
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._last = self._taken()
+
+    def take(self) -> tuple[Statistics, Health]:
+        """Return what there is now, or what there was last where the loop is held up or closed."""
+        if get_ident() == self._thread:
+            self._last = self._taken()
+        elif not self._loop.is_closed():
+            with suppress(TimeoutError, RuntimeError):  # it is held up, or was closed just now
+                self._last = call_threadsafe(self._loop, self._taken).result(PATIENCE)
+        return self._last
+
+    def _taken(self) -> tuple[Statistics, Health]:
+        return self._run.statistics(), self._run.health()
+
+
+class Looks:
+    """Looks at any number of topologies, for one exporter.
+
+    With ``by_task`` what is measured of tasks has a label for each, instead of the sum over a component.
+    """
+
+    def __init__(self, runs: Iterable[Running], *, by_task: bool = False) -> None:
+        self.metrics = tuple(BY_TASK.get(metric, metric) for metric in METRICS) if by_task else METRICS
+        self._by_task = by_task
+        self._looks = {run: Look(run) for run in runs}
+
+    def add(self, run: Running) -> None:
+        """Look at this one, too. To be called on its loop."""
+        self._looks[run] = Look(run)
+
+    def remove(self, run: Running) -> None:
+        """Look at this one no longer."""
+        self._looks.pop(run, None)
+
+    def families(self) -> Sequence[Family]:
+        """Return all metrics, with what is measured now."""
+        found = (
+            each
+            for run, look in list(self._looks.items())
+            for each in measured(run.name, *look.take(), by_task=self._by_task)
+        )
+        return grouped(self.metrics, found)
