@@ -34,6 +34,7 @@ SLOW = frozenset(
         "cli/test_graph.py::test_every_format_goes_to_output_or_file",
         "cli/test_graph.py::test_the_layout_is_the_same_every_time",
         "cli/test_interrupts.py",
+        "exports/test_grafana.py::test_the_command_prints_the_dashboard",
         "cli/running/test_live.py",
         "cli/test_new.py",
         "cli/test_output.py",
