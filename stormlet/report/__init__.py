@@ -3,6 +3,10 @@
 ::
 
     statistics      counts of each task and component
+    figures         rates, shares of time and latencies of a window, from two statistics
+    snapshots       statistics that are kept, made small
+    series          points of charts
+    windows         the last minute, ten minutes and hour
     health          the state of a run in one line
     failures        distinct failures with their counts, and the fields of log records
     explanation     the reasons why a tree is open: its outstanding tuples, and their places
