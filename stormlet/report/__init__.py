@@ -7,6 +7,8 @@
     snapshots       statistics that are kept, made small
     series          points of charts
     windows         the last minute, ten minutes and hour
+    limits          what is used up
+    bottleneck      the component that limits a topology, in one sentence
     health          the state of a run in one line
     failures        distinct failures with their counts, and the fields of log records
     explanation     the reasons why a tree is open: its outstanding tuples, and their places
