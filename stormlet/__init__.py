@@ -89,9 +89,21 @@ from stormlet.model.state.declared import Cell, ListOf, MapOf, Value
 from stormlet.model.state.epoch_bolts import EpochBolt
 from stormlet.model.state.keyed import KeyedBolt
 from stormlet.model.streams import DirectStream, Stream, Subscription
+from stormlet.report.bottleneck import Bottleneck, BottleneckKind
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.report.failures import RepeatedFailure
+from stormlet.report.figures import (
+    ComponentFigures,
+    EdgeFigures,
+    Figures,
+    LoopFigures,
+    Percentiles,
+    Shares,
+    StreamFigures,
+    TaskFigures,
+)
 from stormlet.report.health import Health, RunState
+from stormlet.report.series import Point
 from stormlet.report.statistics import (
     AgedTrees,
     ComponentStatistics,
@@ -122,12 +134,15 @@ __all__ = [
     "BoltAckInfo",
     "BoltExecuteInfo",
     "BoltFailInfo",
+    "Bottleneck",
+    "BottleneckKind",
     "BrokerGivenUp",
     "BrokerRefused",
     "Call",
     "Cell",
     "Collector",
     "Committer",
+    "ComponentFigures",
     "ComponentStatistics",
     "Configuration",
     "ConnectionLost",
@@ -136,6 +151,7 @@ __all__ = [
     "DeadLetter",
     "Description",
     "DirectStream",
+    "EdgeFigures",
     "EdgeStatistics",
     "EmitInfo",
     "EndOfStream",
@@ -146,6 +162,7 @@ __all__ = [
     "Explanation",
     "Failure",
     "FailureKind",
+    "Figures",
     "Health",
     "Histogram",
     "InvalidConfiguration",
@@ -155,6 +172,7 @@ __all__ = [
     "KeyedBolt",
     "ListOf",
     "LogFormatter",
+    "LoopFigures",
     "LoopStatistics",
     "MapOf",
     "NotExactlyOnce",
@@ -162,13 +180,16 @@ __all__ = [
     "Occupation",
     "Opaque",
     "Outstanding",
+    "Percentiles",
     "Place",
+    "Point",
     "Progress",
     "Reject",
     "ReliableSpout",
     "RepeatedFailure",
     "RunState",
     "Running",
+    "Shares",
     "Spout",
     "SpoutAckInfo",
     "SpoutCollector",
@@ -182,10 +203,12 @@ __all__ = [
     "StormletError",
     "StrayCancellation",
     "Stream",
+    "StreamFigures",
     "StreamStatistics",
     "Subscription",
     "TargetError",
     "TaskContext",
+    "TaskFigures",
     "TaskHook",
     "TaskKilled",
     "TaskStatistics",

@@ -16,6 +16,7 @@ from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.explain.stuck import StuckTrees
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.loop_probe import LoopProbe
+from stormlet.runtime.run.monitor import Monitor
 from stormlet.runtime.tasks import Tasks
 
 
@@ -101,12 +102,15 @@ def background(
     explainer: Explainer,
     epochs: EpochKeeper | None,
     probe: LoopProbe | None,
+    monitor: Monitor | None,
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Each with its name; to be run from the start of the spouts to the end."""
     configuration = description.configuration
     yield "conductor", conductor.run()
     if probe is not None:
         yield "loop probe", probe.watch()
+    if monitor is not None:
+        yield "monitor", monitor.run()
     if tasks.ackers:
         timeout = configuration.message_timeout or ORPHAN_TIMEOUT
         yield "ticker", rotate_ackers(tasks.ackers, timeout, configuration.timeout_buckets)

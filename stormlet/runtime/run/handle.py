@@ -19,10 +19,14 @@ from stormlet.model.configuration import Configuration, configure
 from stormlet.model.plan import ACKER
 from stormlet.model.planning import Plan
 from stormlet.model.streams import Stream
+from stormlet.report.bottleneck import Bottleneck
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure
+from stormlet.report.figures import Figures
 from stormlet.report.health import Health, RunState
+from stormlet.report.series import Point
 from stormlet.report.statistics import Statistics
+from stormlet.report.windows import Span, Window
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.epochs.keeper import EpochKeeper
@@ -40,6 +44,7 @@ from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
 from stormlet.runtime.run.loop_probe import LoopProbe
+from stormlet.runtime.run.monitor import Monitor, facts_of
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
@@ -123,8 +128,14 @@ class Running:
         probe = LoopProbe(loop, self._engine.clock, Random(f"{self._engine.seed}/probe"), activity)
         epochs = None if self._epochs is None else self._epochs.statistics
         self._counting = Counting(plan, self._tasks, probe, epochs)
+        self._monitor = Monitor(
+            self._name,
+            loop,
+            self.statistics,
+            facts_of(plan, configurations, has_threads=not self._engine.simulated),
+        )
         # On a simulated loop only by request: a timer that is always there would hide deadlocks.
-        is_probed = not self._engine.simulated or getattr(loop, "probes_lag", False)
+        is_watched = not self._engine.simulated or getattr(loop, "probes_lag", False)
         self._lifecycle = Lifecycle(
             self._name,
             self._configuration,
@@ -138,7 +149,8 @@ class Running:
                 self._conductor,
                 self._explainer,
                 self._epochs,
-                probe if is_probed else None,
+                probe if is_watched else None,
+                self._monitor if is_watched else None,
             ),
             self._failures,
             self._observer,
@@ -322,6 +334,37 @@ class Running:
         """Exact counts since the start."""
         return self._counting.statistics()
 
+    def figures(self, window: Window = "1m", component: str = "") -> Figures:
+        """Return rates, shares of time and latencies of the last minute, ten minutes (``"10m"``) or hour (``"1h"``), or
+        of the whole run (``"all"``). A window that is not full yet, or whose run has ended, says how long it is. The
+        tasks of ``component`` have latencies of their own, in the last minute and in the whole run.
+
+        Raises :class:`ValueError` for another window.
+        """
+        return self._monitor.figures(window, component)
+
+    def bottleneck(self, window: Window = "1m") -> Bottleneck | None:
+        """Return the component that limits the topology, with a sentence that says what to turn; None if nothing does:
+        the sources are not held up, however busy the bolts are.
+
+        Raises :class:`ValueError` for another window than those of :meth:`figures`.
+        """
+        return self._monitor.bottleneck(window)
+
+    def series(self, span: Span = "1h", component: str = "") -> Sequence[Point]:
+        """Return what charts show, oldest first: an hour in steps of ten seconds, or a day (``"1d"``) in steps of ten
+        minutes; of a component, or of the topology.
+
+        Raises :class:`ValueError` for another span, and :class:`~stormlet.errors.InvalidTopology` for a component that
+        there is not.
+        """
+        tasks = self._tasks_by_component()
+        if component and component not in tasks:
+            raise InvalidTopology(
+                f"topology {self._name!r} has no {component!r}; components: {', '.join(map(repr, tasks))}"
+            )
+        return self._monitor.series(span, component)
+
     def state(self, bolt: str | Stream[Any], name: str | None = None) -> Mapping[Any, Any]:
         """Return a view of what is durable of a bolt's state, by key, such as ``running.state("count")["moon"]``: whole
         epochs only, as nobody outside hears of one before (law X3, K8). A map of a key is a dict, a list is a list.
@@ -424,11 +467,15 @@ class Running:
                 what = "delivery of the dead letters"
                 raise StartFailed(self._name, "the last run", what) from error
         await self._lifecycle.start()
+        self._monitor.begin()
 
     async def leave(self, error: BaseException | None) -> None:
         """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
         C5)."""
-        await self._lifecycle.leave(error)
+        try:
+            await self._lifecycle.leave(error)
+        finally:
+            self._monitor.end()
 
 
 class Run:
