@@ -50,7 +50,8 @@ def live_view(
         *reports,
         *epochs,
         *_connections(frame, width),
-        *_drain(drain, width),
+        *_broken(f"bottleneck: {frame.bottleneck}" if frame.bottleneck else "", width),
+        *_broken(drain, width),
         *_last_failure(failures, width),
     ]
     above = [Text()] if height > ROOMY else []
@@ -70,6 +71,8 @@ def closing_summary(
     lines += map(Text, epoch_lines(frame, "{:,}".format, None))
     lines += map(Text, closed_connections(frame, "{:,}".format))
     lines += map(Text, _undone(frame, replayed))
+    if frame.bottleneck:
+        lines += map(Text, _wrapped(printable(f"bottleneck: {frame.bottleneck}"), width))
     lines += _failures(failures, width)
     return lines
 
@@ -166,9 +169,9 @@ def _connections(frame: Frame, width: int) -> Iterator[Text]:
         yield Text(fitted(line, width), style="yellow" if is_away else "")
 
 
-def _drain(drain: str, width: int) -> Iterator[Text]:
+def _broken(sentence: str, width: int) -> Iterator[Text]:
     """At most two lines, broken between words: half a number would be another number."""
-    for line in wrap(printable(drain), width, max_lines=2, placeholder=" …"):
+    for line in wrap(printable(sentence), width, max_lines=2, placeholder=" …"):
         yield Text(fitted(line, width), style="yellow")
 
 

@@ -77,6 +77,8 @@ class Frame:
     """None where messages do not belong to epochs."""
     connections: Mapping[str, Sequence[Connection]] = field(default_factory=dict[str, Sequence[Connection]])
     """The connections of components to their brokers."""
+    bottleneck: str = ""
+    """The sentence that names it; empty if nothing limits the topology."""
 
     @property
     def tuples_per_second(self) -> float:

@@ -19,6 +19,11 @@ from stormlet.runtime.run.handle import Running
 PATIENCE = 1.0
 """Seconds that a drain may take before it is reported what it waits for."""
 
+SETTLED = 5.0
+"""Seconds from the start on for which figures are no more than its own, so that no bottleneck is told."""
+BOTTLENECK_EVERY = 2.0
+"""Seconds between two looks for it, which take longer than a frame."""
+
 MOST_TASKS = 4
 """The most tasks that one line names."""
 
@@ -32,6 +37,8 @@ class Observation:
         self._meter = meter
         self._threaded = threaded
         self._began = time.monotonic()
+        self._bottleneck = ""
+        self._looked = 0.0
 
     @property
     def seconds(self) -> float:
@@ -39,9 +46,18 @@ class Observation:
         return time.monotonic() - self._began
 
     def frame(self) -> Frame:
-        """The figures now; while it drains, nobody knows how much would have come."""
+        """The figures now; while it drains, nobody knows how much would have come, and nothing is to be faster."""
         frame = self._meter.frame(self._running.statistics(), self.seconds)
-        return frame if self.ending.stage is Stage.RUNNING else replace(frame, progress=None)
+        if self.ending.stage is not Stage.RUNNING:
+            return replace(frame, progress=None)
+        return replace(frame, bottleneck=self._limited(frame.seconds))
+
+    def _limited(self, seconds: float) -> str:
+        if seconds - self._looked >= BOTTLENECK_EVERY and seconds >= SETTLED:
+            self._looked = seconds
+            found = self._running.bottleneck()
+            self._bottleneck = "" if found is None else found.sentence
+        return self._bottleneck
 
     def failures(self) -> Sequence[RepeatedFailure]:
         """The distinct failures so far; the one that happened last stands at the end."""

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +21,7 @@ from stormlet.cli.running.loops import (
     start_failure_of,
 )
 from stormlet.cli.running.meter import Meter, known_length
-from stormlet.cli.running.observation import Observation
+from stormlet.cli.running.observation import SETTLED, Observation
 from stormlet.cli.running.outcome import Outcome, Replayed, Result
 from stormlet.cli.running.presenter import Presenter
 from stormlet.cli.running.replaying import Replay, letter_file
@@ -184,6 +184,8 @@ class Session:
     def _summarise(self, result: Result) -> None:
         if self._running is not None:
             frame = self._meter.summary(result.statistics, result.seconds)
+            limit = self._running.bottleneck("all") if result.seconds >= SETTLED else None
+            frame = frame if limit is None else replace(frame, bottleneck=limit.sentence)
             replayed = "" if self._replay is None else self._replay.summary()
             self._presenter.summarise(frame, self._running.failures(), replayed)
 

@@ -448,3 +448,22 @@ def test_in_a_terminal_no_line_of_the_summary_is_too_long(width: int) -> None:
     assert width - 20 < max(line.cell_len for line in lines) <= width
     words = " ".join(line.plain.strip() for line in lines)
     assert "ValueError('not a line, but something else') at flow.py:12 on '\\x00'" in words
+
+
+LIMIT = "'geocode' awaits 97 % of its time and the queue before it is full: raise its concurrency (now 1)"
+
+
+def test_the_bottleneck_is_told() -> None:
+    """While it runs on two lines at most, and in the summary."""
+    frame = replace(FRAME, bottleneck=LIMIT)
+    assert shown(frame)[-2:] == [
+        "bottleneck: 'geocode' awaits 97 % of its time and the queue before it is full:",
+        "raise its concurrency (now 1)",
+    ]
+    assert f"bottleneck: {LIMIT}" in [line.plain for line in closing_summary(frame, [], None)]
+
+
+def test_a_run_without_a_bottleneck_says_nothing_of_it() -> None:
+    """Neither while it runs nor at its end."""
+    lines = [*shown(FRAME), *(line.plain for line in closing_summary(FRAME, [], None))]
+    assert not any("bottleneck" in line for line in lines)

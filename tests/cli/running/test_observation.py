@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from stormlet.cli.running.endings import Ending, Stage
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.observation import Observation
+from stormlet.report.bottleneck import Bottleneck, BottleneckKind
 from stormlet.report.statistics import ComponentStatistics, Statistics
 from tests.cli.running.test_meter import topology
 
@@ -26,9 +28,17 @@ BUSY = Statistics(
 IDLE = Statistics({"numbers": ComponentStatistics(), "print": ComponentStatistics()})
 
 
-def observe(statistics: Statistics, ending: Ending, closing: Sequence[str] = ()) -> Observation:
+def observe(
+    statistics: Statistics,
+    ending: Ending,
+    closing: Sequence[str] = (),
+    bottleneck: Callable[[], Bottleneck | None] = lambda: None,
+) -> Observation:
     running: Any = SimpleNamespace(
-        statistics=lambda: statistics, failures=list, health=lambda: SimpleNamespace(closing=closing)
+        statistics=lambda: statistics,
+        failures=list,
+        health=lambda: SimpleNamespace(closing=closing),
+        bottleneck=bottleneck,
     )
     return Observation(running, Meter(topology().describe(), {}, 100), ending, {"print[0]"})
 
@@ -46,6 +56,20 @@ def ask(ending: Ending, stage: Stage, ago: float) -> None:
     ending.request(stage)
     assert ending.since is not None
     ending.since -= ago
+
+
+def test_the_bottleneck_is_looked_for_now_and_then(ending: Ending) -> None:
+    """Not in the first seconds, then every two seconds; it is told as long as it is there, and not while it drains."""
+    limit = Bottleneck(component="ask", kind=BottleneckKind.AWAITS, sentence="'ask' awaits")
+    looks: list[Bottleneck | None] = [limit, None, limit]
+    observation = observe(IDLE, ending, bottleneck=lambda: looks.pop(0))
+    told = {}
+    for seconds in (1.0, 4.9, 5.1, 6.0, 7.2, 9.3):
+        observation._began = time.monotonic() - seconds
+        told[seconds] = observation.frame().bottleneck
+    assert told == {1.0: "", 4.9: "", 5.1: "'ask' awaits", 6.0: "'ask' awaits", 7.2: "", 9.3: "'ask' awaits"}
+    ask(ending, Stage.DRAINING, 0.0)
+    assert observation.frame().bottleneck == ""
 
 
 def test_a_drain_is_told_from_its_first_second_on(ending: Ending) -> None:
