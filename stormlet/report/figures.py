@@ -139,7 +139,7 @@ class LoopFigures(msgspec.Struct, frozen=True):
     """The event loop, which the topology shares with its host; parts of the window."""
 
     busy: float
-    """Anything held it, as estimated by probes."""
+    """Anything held it, as estimated by probes, while anything of the topology was under way."""
     own: float
     """This topology held it."""
     others: float
@@ -343,7 +343,9 @@ def _loop(earlier: LoopStatistics | None, later: LoopStatistics, span: float) ->
     lag = percentiles_between(before.lag, later.lag)
     if lag is None:
         return None
-    busy = _part(later.late - before.late, later.probes - before.probes)
+    # Probes rest while nothing of the topology is under way: what is said of the loop is said of the rest of the time.
+    probed = _part(later.seconds - before.seconds, span)
+    busy = _part(later.late - before.late, later.probes - before.probes) * probed
     own = _part(later.own_seconds - before.own_seconds, span)
     return LoopFigures(busy, own, max(0.0, busy - own), lag)
 

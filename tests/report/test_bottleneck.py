@@ -48,7 +48,7 @@ class Case:
         loop = (
             None
             if held is None
-            else LoopStatistics(100, round(held[0] * 100), times(*[0.0] * self.probes), held[1] * 100)
+            else LoopStatistics(100, round(held[0] * 100), times(*[0.0] * self.probes), held[1] * 100, 100.0)
         )
         return figures_between(
             Statistics({}), Statistics(made.components, self.epoch, edges=edges, loop=loop), 100.0

@@ -212,17 +212,25 @@ def test_an_edge_without_capacity_is_empty() -> None:
 
 def test_what_holds_the_loop_is_ours_or_that_of_others() -> None:
     """Probes that came late tell how busy the loop is; what is not ours is of others."""
-    before = LoopStatistics(100, 100, times(1.0), own_seconds=50.0)
-    now = LoopStatistics(300, 240, times(1.0, 0.005, 0.02), own_seconds=51.0)
+    before = LoopStatistics(100, 100, times(1.0), own_seconds=50.0, seconds=90.0)
+    now = LoopStatistics(300, 240, times(1.0, 0.005, 0.02), own_seconds=51.0, seconds=100.0)
     loop = figures_between(Statistics({}, loop=before), Statistics({}, loop=now), 10.0).loop
     assert loop is not None
     assert (loop.busy, loop.own, loop.others) == pytest.approx((0.7, 0.1, 0.6))
     assert loop.lag.count == 2
 
 
+def test_probes_that_rest_tell_of_the_rest_of_the_time() -> None:
+    """What holds the loop while nothing of the topology is under way keeps nobody waiting."""
+    now = LoopStatistics(10, 8, times(0.1), own_seconds=0.0, seconds=2.5)
+    loop = figures_between(START, Statistics({}, loop=now), 10.0).loop
+    assert loop is not None
+    assert (loop.busy, loop.others) == pytest.approx((0.2, 0.2))
+
+
 def test_a_loop_that_was_not_probed_is_unknown() -> None:
     """Without probes in the window nothing is said of it; nor are other parts of it negative."""
-    loop = LoopStatistics(10, 1, times(0.0), own_seconds=9.0)
+    loop = LoopStatistics(10, 1, times(0.0), own_seconds=9.0, seconds=10.0)
     assert figures_between(Statistics({}, loop=loop), Statistics({}, loop=loop), 10.0).loop is None
     found = figures_between(START, Statistics({}, loop=loop), 10.0).loop
     assert found is not None
