@@ -11,7 +11,7 @@ The package, from the ground up. Imports only go down, and nothing inside import
     runtime/                 ACTS: coroutines, queues and timers around these
     topology                 the builder that users hold
     drawing/                 a topology as a picture
-    blocking, loading, log_formatter, testing/, spark/, bench/, cli/   the edges
+    blocking, loading, log_formatter, testing/, spark/, ui/, bench/, cli/   the edges
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ SLOW = frozenset(
         "test_mutants.py::test_a_mutant_is_applied_to_a_copy_and_taken_back",
         "test_type_hints.py",
         "typing",
+        "ui/test_rest.py",
     }
 )
 """Paths from here: a folder, a file, or one function of a file."""

@@ -38,7 +38,20 @@ def test_every_name_is_the_same_in_each_run(request: pytest.FixtureRequest) -> N
 
 
 PACKAGE = TESTS.parent / "stormlet"
-ROOMS = [".", "core", "report", "model", "runtime", "spark", "state", "testing", "bench", "cli"]
+ROOMS = [
+    ".",
+    "core",
+    "report",
+    "model",
+    "runtime",
+    "spark",
+    "state",
+    "testing",
+    "bench",
+    "cli",
+    "drawing",
+    "ui",
+]
 """The folders of the package; "." has the top-level modules."""
 QUESTION = re.compile(r"(What|Whether|Who|Whoever|Whose|Where|Wherever|Why|How|Which|Whatever)\b")
 

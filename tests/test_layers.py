@@ -24,7 +24,7 @@ ROWS = [
     {"runtime", "state"},
     {"topology"},
     {"blocking", "connect", "drawing", "exports", "log_formatter"},
-    {"__init__", "loading", "testing", "spark"},
+    {"__init__", "loading", "testing", "spark", "ui"},
     {"bench"},
     {"cli"},
     {"__main__"},

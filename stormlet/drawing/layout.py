@@ -240,9 +240,9 @@ def _straight(start: float, end: float) -> str:
     return f"H{end:.1f}" if abs(end - start) >= 0.1 else ""
 
 
-def loop_over(place: Place) -> str:
+def loop_over(place: Place, height: float = NODE_HEIGHT) -> str:
     """Out of the top and back into it."""
-    top = place.y - NODE_HEIGHT / 2
+    top = place.y - height / 2
     peak = top - LOOP_RISE * 4 / 3
     half = min(26.0, (place.right - place.left) / 4)
     out, bend_out, bend_in, back = (place.x + half * factor for factor in (1, 2, -2, -1))

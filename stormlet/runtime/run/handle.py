@@ -15,6 +15,7 @@ import msgspec
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidTopology, StartFailed, TaskKilled, TopologyStopping
 from stormlet.model.checks.numbers import check_int
+from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.plan import ACKER
 from stormlet.model.planning import Plan
@@ -324,6 +325,13 @@ class Running:
     def configurations(self) -> Mapping[str, Configuration]:
         """The configuration of each component in this run; that of the topology is in the plan's description."""
         return self._configurations
+
+    def stream(self, spout: str, name: str = DEFAULT_STREAM) -> Stream[Any]:
+        """Return a stream of a spout by its names, to emit on it where the topology's own handles are out of reach.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if there is none.
+        """
+        return self._host_streams.named(spout, name)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.numbers import is_int
-from stormlet.model.streams import Stream
+from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import Engine
 from stormlet.runtime.spout.task import SpoutTask
@@ -21,10 +21,21 @@ class HostStreams:
 
     def __init__(self, engine: Engine, tasks: Tasks, topology: object) -> None:
         self._name = engine.plan.description.name
+        self._spouts = engine.plan.description.spouts
         self._collected = engine.collected
         self._tasks = tasks
         self._topology = topology
         self._turns = {component: cycle(each) for component, each in tasks.spouts.items()}
+
+    def named(self, spout: str, name: str) -> Stream[Any]:
+        """Return a stream of a spout by its names; raise :class:`~stormlet.errors.InvalidTopology` if there is none."""
+        if spout not in self._spouts or name not in self._spouts[spout].outputs:
+            known = ", ".join(f"{id!r}" for id in self._spouts)
+            raise InvalidTopology(
+                f"topology {self._name!r} has no stream {name!r} of a spout {spout!r}; its spouts: {known}"
+            )
+        outputs = self._spouts[spout].outputs
+        return Stream(StreamId(spout, name), outputs[name], outputs, self._topology)
 
     def spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
         """The task that emits the next message on this stream: each in its turn.

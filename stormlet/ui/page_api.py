@@ -1,0 +1,90 @@
+"""The part of the interface that the page itself uses: its picture, and what has changed since it last asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from stormlet.ui.answers import answer, problem
+from stormlet.ui.changes import Revisions
+from stormlet.ui.snapshot import snapshot_of
+from stormlet.ui.views.view import KINDS, Page, View
+from stormlet.ui.windows import WINDOWS, window_named
+
+EVERY: Final = 1.0
+"""Seconds between two questions of a page."""
+SELDOM: Final = 30.0
+COST: Final = 0.02
+"""The part of the time that one page may cost; a large topology is asked for less often."""
+
+
+class Pages(Protocol):
+    """Finds what is shown."""
+
+    def all(self) -> Sequence[Page]:
+        """Return all topologies."""
+        ...
+
+    def get(self, id: str) -> Page:
+        """Return one; raise :class:`~stormlet.ui.answers.NotFound`."""
+        ...
+
+
+class PageLine(msgspec.Struct, frozen=True):
+    """One topology in the choice of all."""
+
+    id: str
+    name: str
+    state: str
+
+
+class PageApi:
+    """Handlers of requests."""
+
+    def __init__(self, pages: Pages, life: str) -> None:
+        self._pages = pages
+        self._revisions = Revisions(life)
+
+    async def topologies(self, request: Request) -> Response:
+        """All topologies, for the choice of one."""
+        return answer([PageLine(each.id, each.name, each.state) for each in self._pages.all()])
+
+    async def graph(self, request: Request) -> Response:
+        """The picture of a topology. It is laid out in a thread, as that may take tenths of a second."""
+        return answer(await asyncio.to_thread(self._pages.get(request.path_params["id"]).graph))
+
+    async def snapshot(self, request: Request) -> Response:
+        """All that the page shows, as a file."""
+        pages = [(page, await asyncio.to_thread(page.graph)) for page in self._pages.all()]
+        response = answer(snapshot_of(pages))
+        response.headers["content-disposition"] = 'attachment; filename="stormlet-snapshot.json"'
+        return response
+
+    async def changes(self, request: Request) -> Response:
+        """What has changed of a page since a revision."""
+        page = self._pages.get(request.path_params["id"])
+        view = view_of(request.query_params)
+        if isinstance(view, str):
+            return problem(400, view)
+        began = time.perf_counter()
+        revised = self._revisions.of((page.id, view))
+        revised.update(page.values(view))
+        took = time.perf_counter() - began
+        poll = min(max(EVERY, round(took / COST, 1)), SELDOM) if page.is_live else None
+        return answer(revised.since(request.query_params.get("since", ""), poll))
+
+
+def view_of(query: Mapping[str, str]) -> View | str:
+    """Return the choice of a page, or what is wrong with it."""
+    kind, window = query.get("view", "overview"), window_named(query.get("window", "10m"))
+    if kind not in KINDS:
+        return f"there is no view {kind!r}; there are {', '.join(KINDS)}"
+    if window is None:
+        return f"there is no window {query.get('window')!r}; there are {', '.join(WINDOWS)}"
+    return View(kind, window, query.get("component", "") if kind == "component" else "")

@@ -1,0 +1,133 @@
+"""What runs between components: visualization, metrics, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stormlet.drawing.drawing import grouping_words
+from stormlet.model.description import BoltSpec
+from stormlet.model.plan import ACKER
+from stormlet.ui.storm.components import outputs
+from stormlet.ui.storm.rows import capacity, input_rows, window_words
+from stormlet.ui.storm.shapes import (
+    BoltMetrics,
+    InputValue,
+    Node,
+    NodeInput,
+    NodeStats,
+    SpoutLag,
+    SpoutMetrics,
+    StreamValue,
+    TopologyMetrics,
+)
+from stormlet.ui.storm.words import in_url, sanitized
+from stormlet.ui.watched import Reading, Span, Watched
+from stormlet.ui.windows import storms_name
+
+
+def visualization(watched: Watched, window: str) -> dict[str, Node]:
+    """Return the components, with what they subscribe to."""
+    reading = watched.reading(window)
+    return {id: _node(watched, id, reading, window) for id in watched.components if id != ACKER}
+
+
+def _node(watched: Watched, id: str, reading: Reading, window: str) -> Node:
+    span, is_spout = reading.component(id), watched.is_spout(id)
+    spec = watched.running.plan.description.components[id]
+    latency = span.complete_latency if is_spout else span.execute_latency
+    return Node(
+        type="spout" if is_spout else "bolt",
+        capacity=0.0 if is_spout else float(capacity(span, watched.tasks(id))),
+        latency=(latency or 0.0) * 1000,
+        transferred=span.count("transferred"),
+        stats=[
+            NodeStats(
+                "localhost",
+                0,
+                int(watched.uptime),
+                {storms_name(window): {"default": each.count("transferred")}},
+            )
+            for each in reading.tasks(id).values()
+        ],
+        link=f"../../?topology={in_url(watched.id)}&component={in_url(id)}",
+        inputs=_inputs(spec) if isinstance(spec, BoltSpec) else [],
+    )
+
+
+def _inputs(bolt: BoltSpec) -> list[NodeInput]:
+    return [
+        NodeInput(
+            each.source.component,
+            each.source.stream,
+            sanitized(each.source.stream),
+            grouping_words(each.grouping),
+        )
+        for each in bolt.inputs
+    ]
+
+
+def metrics(watched: Watched, window: str) -> TopologyMetrics:
+    """Return the numbers of all components, by stream as far as they are known so."""
+    reading = watched.reading(window)
+    description = watched.running.plan.description
+    return TopologyMetrics(
+        window=storms_name(window),
+        window_hint=window_words(window),
+        spouts=[_spout(watched, id, reading.component(id)) for id in description.spouts],
+        bolts=[_bolt(watched, spec, reading.component(id)) for id, spec in description.bolts.items()],
+    )
+
+
+def _spout(watched: Watched, id: str, span: Span) -> SpoutMetrics:
+    emitted, transferred = _streams(watched, id, span)
+    streams = [each.stream_id for each in emitted][:1]
+    return SpoutMetrics(
+        id=id,
+        emitted=emitted,
+        transferred=transferred,
+        acked=[StreamValue(each, span.count("acked")) for each in streams],
+        failed=[StreamValue(each, span.count("failed")) for each in streams],
+        complete_ms_avg=[StreamValue(each, (span.complete_latency or 0.0) * 1000) for each in streams],
+    )
+
+
+def _bolt(watched: Watched, spec: BoltSpec, span: Span) -> BoltMetrics:
+    emitted, transferred = _streams(watched, spec.id, span)
+    rows = [each for each in input_rows(spec, span) if each.executed is not None]
+
+    def values(value: float) -> list[InputValue]:
+        return [InputValue(each.component, each.stream, value) for each in rows]
+
+    return BoltMetrics(
+        id=spec.id,
+        emitted=emitted,
+        transferred=transferred,
+        acked=values(span.count("acked")),
+        failed=values(span.count("failed")),
+        process_ms_avg=values((span.process_latency or 0.0) * 1000),
+        executed=values(span.count("executed")),
+        executed_ms_avg=values((span.execute_latency or 0.0) * 1000),
+    )
+
+
+def _streams(watched: Watched, id: str, span: Span) -> tuple[list[StreamValue], list[StreamValue]]:
+    rows = outputs(watched, id, span)
+    return (
+        [StreamValue(each.stream, each.emitted) for each in rows if each.emitted is not None],
+        [StreamValue(each.stream, each.transferred) for each in rows if each.transferred is not None],
+    )
+
+
+def lag(watched: Watched) -> Sequence[SpoutLag]:
+    """Return how far each spout is behind its broker; those that do not know are left out."""
+    found: list[SpoutLag] = []
+    for id in watched.running.plan.description.spouts:
+        places: dict[str, int] = {}
+        scheme = ""
+        for each in (watched.reading("all").now.components[id].connections or {}).values():
+            scheme = each.address.partition(":")[0].upper()
+            for place, behind in each.lag.items():
+                places[place] = max(behind, places.get(place, 0))
+        if places:
+            found.append(SpoutLag(id, scheme, places))
+    return found
