@@ -120,7 +120,9 @@ SLOW = frozenset(
         "test_mutants.py::test_a_mutant_is_applied_to_a_copy_and_taken_back",
         "test_type_hints.py",
         "typing",
+        "ui/test_server.py",
         "ui/test_rest.py",
+        "ui/test_snapshot.py::test_it_opens_in_a_browser_until_ctrl_c",
     }
 )
 """Paths from here: a folder, a file, or one function of a file."""

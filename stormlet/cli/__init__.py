@@ -8,7 +8,7 @@ Every command is the function of its name in the module of its name. The rest, f
     help                 the look of ``--help`` and ``--version``
     running/             a run: its session, its end, and the live view
     inspecting/          a topology that is read and not run: its warnings, drawings and settings
-    new, check, graph, describe, run, simulate, soak, dead_letters, bench    the commands
+    new, check, graph, describe, run, view, simulate, soak, dead_letters, bench    the commands
     app                  one command line, and its exit code
 """
 

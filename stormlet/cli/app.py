@@ -38,6 +38,7 @@ COMMANDS = {
     "graph": "Draw the components and the streams between them.",
     "describe": "Show tasks and settings, and where each value came from.",
     "run": "Run a topology until everything is done.",
+    "view": "Open a snapshot of a run's page.",
     "simulate": "Run a topology under many seeds and faults, on simulated time.",
     "soak": "Run a topology for minutes at full load, with faults.",
     "dead-letters": "List the messages that a run gave up.",

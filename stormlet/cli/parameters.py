@@ -16,6 +16,7 @@ import msgspec
 from cyclopts import Parameter, Token
 
 from stormlet.acceleration import VARIABLE as COMPILED
+from stormlet.cli.running.page import TOKEN as UI_TOKEN
 from stormlet.connect.address import CONNECTION_SETTINGS, SETTINGS
 from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, StormletError, TargetError
@@ -209,7 +210,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def _is_known(name: str) -> bool:
-    return name in VARIABLES or name == COMPILED or SERVICE_LINKS.fullmatch(name) is not None
+    return name in VARIABLES or name in (COMPILED, UI_TOKEN) or SERVICE_LINKS.fullmatch(name) is not None
 
 
 def _unknown(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,7 @@ from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_
 from stormlet.cli.running.epochs import StreamSession
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
+from stormlet.cli.running.page import open_page
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
@@ -41,6 +43,7 @@ stormlet run topology.py --state counts.state
 stormlet run topology.py --state counts.state --fresh
 stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
 stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
+stormlet run topology.py --ui 8080
 stormlet run topology.py --explain-stuck 20 --set record_edges=1
 stormlet run topology.py --quiet --json-summary | tail -n 1
 stormlet run topology.py --engine spark --master spark://host:7077"""
@@ -58,6 +61,10 @@ def run(
     fresh: Flag = False,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    ui: Annotated[str | None, Parameter(metavar="[HOST:]PORT")] = None,
+    ui_show_values: Flag = False,
+    ui_control: Flag = False,
+    ui_host: Annotated[tuple[str, ...], Parameter(metavar="NAME", negative=(), show_default=False)] = (),
     engine: Engine = "process",
     master: str | None = None,
     files: Annotated[tuple[Path, ...], Parameter(metavar="FILE", negative=())] = (),
@@ -96,6 +103,16 @@ def run(
     replay_dead_letters
         Emit the messages of this file instead of those of the sources. A Spout class gets no ack or fail for
         them. The file stays as it is.
+    ui
+        Show the run in a browser, at this port of this machine; 0 takes any that is free. At another address, such as
+        0.0.0.0:8080, it needs a token in the environment variable STORMLET_UI_TOKEN.
+    ui_show_values
+        Show the values of messages on that page, too.
+    ui_control
+        Have buttons on that page that activate, deactivate and drain the topology, and emit dead letters again; the
+        address that is printed has a token.
+    ui_host
+        A name that the page is called by, besides addresses and localhost. May be repeated.
     engine
         "spark" runs the topology on Spark, as one batch, or in epochs if it reads a stream; "check --engine spark"
         shows its stages.
@@ -132,6 +149,7 @@ def run(
                     "--replay-dead-letters": replay_dead_letters,
                     "--state": state,
                     "--fresh": fresh,
+                    "--ui": ui,
                     "--loop": loop,
                     "--debug": debug,
                 },
@@ -160,12 +178,16 @@ def run(
                 )
                 factory = loop_factory(loop)
                 topology = options.topology(target)
+                # Last, as it takes a port.
+                page = open_page(
+                    ui, values=ui_show_values, control=ui_control, hosts=ui_host, origins=settings.origins
+                )
                 with (
                     logging_to_standard_error(log_level, quiet=quiet),
                     asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
                 ):
                     warn_of_ignored(how.settings, topology.name)
-                    session = Session(topology, how, runner.get_loop(), output, errors)
+                    session = Session(topology, replace(how, page=page), runner.get_loop(), output, errors)
                     result = session.run()
                     write(result)  # before the wait, in which a signal kills
                     session.await_threads()

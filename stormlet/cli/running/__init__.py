@@ -11,6 +11,7 @@
     table, live   the figures as a table, and the view that draws them four times a second
     presenter     standard error: the live view on a terminal, plain lines elsewhere
     replaying                dead letters of an earlier run as messages of this one
+    page          the page of a run, in a browser
     session       the run as a whole
 
 The loop that they share belongs to the topology: what is shown may take two hundredths of its time.

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -23,6 +23,7 @@ from stormlet.cli.running.loops import (
 from stormlet.cli.running.meter import Meter, known_length
 from stormlet.cli.running.observation import SETTLED, Observation
 from stormlet.cli.running.outcome import Outcome, Replayed, Result
+from stormlet.cli.running.page import Page
 from stormlet.cli.running.presenter import Presenter
 from stormlet.cli.running.replaying import Replay, letter_file
 from stormlet.cli.running.signals import signals_handled_by
@@ -54,6 +55,7 @@ class How:
     replay: Path | None = None
     """The dead letters that are emitted instead of what the sources have."""
     quiet: bool = False
+    page: Page | None = None
 
 
 class Session:
@@ -135,9 +137,10 @@ class Session:
 
     async def _run_topology(self) -> None:
         how = self._how
-        with (
-            ExitStack() as at_the_end
-        ):  # after the block is left: its drain is shown, and can be stopped, too
+        # After the block is left: its drain is shown, and can be stopped, too.
+        async with AsyncExitStack() as at_the_end:
+            if how.page is not None:
+                await at_the_end.enter_async_context(how.page.served(self._presenter.say))
             at_the_end.callback(self._take_time)
             at_the_end.enter_context(ended_by_closed_output(self._ending, self._output, self._presenter.say))
             self._run_of_topology = self._topology.run(
@@ -154,6 +157,8 @@ class Session:
                 self._began = time.monotonic()
                 self._running = running
                 self._ending.stop = running.stop
+                if how.page is not None:
+                    how.page.app.show(running, how.page.origins)
                 observation = Observation(running, self._meter, self._ending, self._threaded)
                 at_the_end.enter_context(self._presenter.showing(observation))
                 await self._work(running)
