@@ -121,6 +121,7 @@ SLOW = frozenset(
         "test_type_hints.py",
         "typing",
         "ui/test_server.py",
+        "ui/test_page.py",
         "ui/test_rest.py",
         "ui/test_snapshot.py::test_it_opens_in_a_browser_until_ctrl_c",
     }

@@ -70,7 +70,7 @@ def draw(plan: Plan) -> Drawing:
         for each in bolt.inputs
     ]
     edges.sort(key=lambda edge: (places[edge.source], places[edge.target]))
-    nodes = [_node(description.components[id]) for id in order]
+    nodes = [node_of(description.components[id]) for id in order]
     return Drawing(description.name, counts_of(plan), nodes, edges)
 
 
@@ -152,7 +152,8 @@ def _function_name(key: Callable[[object], object]) -> str:
     return "a lambda" if name == "<lambda>" else f"{name}()"
 
 
-def _node(spec: SpoutSpec | BoltSpec) -> Node:
+def node_of(spec: SpoutSpec | BoltSpec) -> Node:
+    """A component, with the number of its tasks and the way in which they run."""
     details = [_counted(spec.parallelism, "task")]
     if isinstance(spec, BoltSpec):
         if spec.concurrency > 1:

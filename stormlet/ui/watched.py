@@ -3,80 +3,85 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
 from stormlet.drawing.drawing import Drawing, draw
-from stormlet.model.description import SpoutSpec
 from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.report.bottleneck import Bottleneck
+from stormlet.report.figures import Figures, Percentiles, TaskFigures
 from stormlet.report.health import Health
-from stormlet.report.statistics import ComponentStatistics, Statistics, TaskStatistics
+from stormlet.report.series import Point
+from stormlet.report.statistics import Statistics
+from stormlet.report.windows import Window
 from stormlet.runtime.run.handle import Running
-from stormlet.ui.views.graph import Graph, graph_of
+from stormlet.ui.views.graph import MOST, Graph, graph_of
+
+T = TypeVar("T")
 
 FRESH: Final = 0.5
-"""Seconds for which numbers are given again."""
-NOTHING: Final = ComponentStatistics()
-NO_TASKS: Final[Mapping[int, TaskStatistics]] = {}
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """The counts at two moments; what happened between them is that of a window."""
-
-    now: Statistics
-    before: Statistics
-    seconds: float
-    """The time between them."""
-
-    def component(self, id: str) -> Span:
-        """Return the counts of a component."""
-        return Span(
-            self.now.components.get(id, NOTHING), self.before.components.get(id, NOTHING), self.seconds
-        )
-
-    def tasks(self, id: str) -> Mapping[int, Span]:
-        """Return the counts of the tasks of a component."""
-        now, before = (each.components.get(id, NOTHING).tasks or NO_TASKS for each in (self.now, self.before))
-        return {task: Span(each, before.get(task, NOTHING), self.seconds) for task, each in now.items()}
+"""Seconds for which figures are given again."""
+SLOW: Final = 3.0
+"""Seconds for which numbers are given again that change seldom, or have no place of their own in the figures."""
+DAY: Final = 3600.0
+"""Seconds of a run from which on the chart of all of it is that of a day."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """The counts of a component or a task at both ends of a window."""
+    """The figures of a component or a task in a window."""
 
-    now: TaskStatistics
-    before: TaskStatistics
+    figures: TaskFigures
     seconds: float
-
-    def count(self, name: str) -> int:
-        """Return the number of these that came in the window."""
-        return int(getattr(self.now, name) - getattr(self.before, name))
+    """The real length of the window."""
 
     def rate(self, name: str) -> float:
         """Return the number of these in a second."""
-        return self.count(name) / self.seconds
+        return float(getattr(self.figures, name))
+
+    def count(self, name: str) -> int:
+        """Return the number of these in the window; exact, as a rate is a count over the same length."""
+        return round(self.rate(name) * self.seconds)
 
     @property
-    def execute_latency(self) -> float | None:
+    def execute(self) -> float | None:
         """The mean seconds of one ``execute``."""
-        executed, took = self.count("executed"), self.now.execute_seconds - self.before.execute_seconds
-        return took / executed if executed and took else None
+        return mean(self.figures.execute)
 
     @property
-    def process_latency(self) -> float | None:
+    def process(self) -> float | None:
         """The mean seconds from ``execute`` to the ack of the input."""
-        return self.execute_latency
+        return mean(self.figures.process)
 
     @property
-    def complete_latency(self) -> float | None:
-        """The mean seconds from emit to ack."""
-        samples = self.count("complete_samples")
-        took = self.now.complete_seconds - self.before.complete_seconds
-        return took / samples if samples else None
+    def complete(self) -> float | None:
+        """The mean seconds from the emit of a message to its ack."""
+        return mean(self.figures.complete)
+
+
+def mean(times: Percentiles | None) -> float | None:
+    """Return the mean, if there is one."""
+    return None if times is None else times.mean
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The figures of a window that ends now, and the counts since the start."""
+
+    figures: Figures
+    now: Statistics
+
+    def component(self, id: str) -> Span:
+        """Return the figures of a component."""
+        return Span(self.figures.components[id], self.figures.seconds)
+
+    def tasks(self, id: str) -> Mapping[int, Span]:
+        """Return the figures of the tasks of a component."""
+        seconds = self.figures.seconds
+        return {task: Span(each, seconds) for task, each in self.figures.components[id].tasks.items()}
 
 
 class Watched:
@@ -88,20 +93,26 @@ class Watched:
         self.running = running
         self.name = running.plan.description.name
         self.origins = origins or {}
-        self.began = datetime.now(UTC)
-        self._loop = running.loop
-        self._began = self._loop.time()
-        self._epoch = self.began.timestamp() - self._began
-        self._statistics: tuple[float, Statistics] | None = None
         self.again: dict[int, str] = {}
         """The fates of dead letters that were emitted again, by their numbers."""
-        self.took = 0.0
-        """Seconds that it took to take the numbers last."""
+        self._loop = running.loop
+        self._began = self._loop.time() - running.figures("all").seconds
+        self._epoch = time.time() - self._loop.time()
+        self._taken: dict[Hashable, tuple[float, Any]] = {}
 
     @property
     def uptime(self) -> float:
-        """Seconds since it is watched, which is from its start."""
+        """Seconds since its start."""
         return self._loop.time() - self._began
+
+    @property
+    def began(self) -> datetime:
+        """The time of its start."""
+        return self.when(self._began)
+
+    def when(self, at: float) -> datetime:
+        """Return the time of day of a time of the loop."""
+        return datetime.fromtimestamp(self._epoch + at, UTC)
 
     @property
     def health(self) -> Health:
@@ -110,76 +121,74 @@ class Watched:
 
     @cached_property
     def drawing(self) -> Drawing:
-        """Its components and subscriptions."""
+        """Its components and subscriptions; seconds are gone until thousands are drawn."""
         return draw(self.running.plan)
+
+    @property
+    def has_picture(self) -> bool:
+        """True if it is small enough for one."""
+        return len(self.running.plan.tasks) <= MOST
 
     @cached_property
     def graph(self) -> Graph:
         """Its picture."""
-        return graph_of(self.drawing)
+        return graph_of(self.running.plan, lambda: self.drawing)
+
+    # Numbers, which cost time.
 
     def statistics(self) -> Statistics:
-        """Return its counts, at most half a second old."""
-        now = self._loop.time()
-        if self._statistics is None or now - self._statistics[0] >= FRESH:
-            began = time.perf_counter()
-            self._statistics = now, self.running.statistics()
-            self.took = time.perf_counter() - began
-        return self._statistics[1]
+        """Return its counts since the start, at most some seconds old."""
+        return self._fresh("statistics", SLOW, self.running.statistics)
 
-    def reading(self, window: str) -> Reading:
-        """Return the counts of a window."""
-        return Reading(self.statistics(), Statistics({}), max(self.uptime, 1e-9))
+    def reading(self, window: str, component: str = "") -> Reading:
+        """Return the figures of a window; with the latencies of the tasks of this component."""
+        named = cast("Window", window)
+        figures = self._fresh(
+            ("figures", window, component), FRESH, lambda: self.running.figures(named, component)
+        )
+        return Reading(figures, self.statistics())
+
+    def bottleneck(self, window: str) -> Bottleneck | None:
+        """Return what limits it."""
+        named = cast("Window", window)
+        return self._fresh(("bottleneck", window), SLOW, lambda: self.running.bottleneck(named))
+
+    def series(self, window: str, component: str = "") -> Sequence[Point]:
+        """Return the points of a chart of a window: a new one comes all ten seconds, or all ten minutes."""
+        span: Literal["1h", "1d"] = "1d" if window == "all" and self.uptime > DAY else "1h"
+        return self._fresh(("series", span, component), SLOW, lambda: self.running.series(span, component))
+
+    def _fresh(self, what: Hashable, seconds: float, take: Callable[[], T]) -> T:
+        now = self._loop.time()
+        if what not in self._taken or now - self._taken[what][0] >= seconds:
+            self._taken = {each: kept for each, kept in self._taken.items() if now - kept[0] < SLOW}
+            self._taken[what] = now, take()
+        return cast("T", self._taken[what][1])
+
+    # What does not change.
 
     def is_spout(self, id: str) -> bool:
         """Return True for a spout; neither a bolt nor the ackers are one."""
-        return isinstance(self.running.plan.description.components.get(id), SpoutSpec)
+        return id in self.running.plan.description.spouts
 
-    def tasks(self, id: str) -> int:
-        """Return the number of tasks of a component, or of the ackers."""
-        return len(self._plans(id))
-
-    @property
+    @cached_property
     def components(self) -> list[str]:
         """The ids of all components, upstream first, and the ackers."""
-        return [*(node.id for node in self.drawing.nodes), ACKER]
+        return [*(id for group in self.running.plan.order for id in group), ACKER]
 
-    def task_ids(self, id: str) -> list[int]:
-        """Return the ids of the tasks of a component."""
-        return [each.task for each in self._plans(id)]
-
-    def task_names(self, id: str) -> list[str]:
-        """Return the names of the tasks of a component, in the same order."""
-        return [each.name for each in self._plans(id)]
-
-    def _plans(self, id: str) -> Sequence[TaskPlan]:
+    def tasks(self, id: str) -> Sequence[TaskPlan]:
+        """Return the tasks of a component, or the ackers."""
         plan = self.running.plan
         return plan.ackers if id == ACKER else plan.tasks[id]
 
-    def fill(self, id: str) -> float | None:
-        """Return the part of its fullest queue that is taken; None for what has none."""
-        tasks = self.statistics().components[id].tasks or NO_TASKS
-        return (
-            max((self.fill_of(id, each.queued) or 0.0 for each in tasks.values()), default=0.0)
-            if self._has_queue(id)
-            else None
-        )
-
-    def fill_of(self, id: str, queued: int) -> float | None:
-        """Return the part of a queue that so many tuples take."""
-        return (
-            min(queued / self.running.configurations[id].queue_capacity, 1.0) if self._has_queue(id) else None
-        )
-
-    def _has_queue(self, id: str) -> bool:
-        return id in self.running.plan.description.bolts
+    def fill(self, id: str, queued: Sequence[int]) -> float | None:
+        """Return the part of the fullest of these queues that is taken; None for what has no queue."""
+        if id not in self.running.plan.description.bolts:
+            return None
+        return min(max(queued) / self.running.configurations[id].queue_capacity, 1.0)
 
     def numbered_letters(self) -> list[tuple[int, DeadLetter]]:
         """Return the dead letters that are kept, each with its number since the start."""
         kept = self.running.dead_letters
         first = self.running.statistics().dead_letters - len(kept) + 1
         return list(enumerate(kept, max(first, 1)))
-
-    def when(self, at: float) -> datetime:
-        """Return the time of day of a time of the loop."""
-        return datetime.fromtimestamp(self._epoch + at, UTC)

@@ -99,7 +99,7 @@ def test_the_document_is_one_of_openapi() -> None:
 async def test_the_numbers_are_those_of_the_run(client: httpx.AsyncClient, running: Running) -> None:
     """Since the start, they are its statistics."""
     running.deactivate()
-    await asyncio.sleep(0.6)  # numbers are given again for half a second
+    await asyncio.sleep(0.6)  # figures are given again for half a second
     page = (await client.get("/api/v1/topology/busy?sys=true")).json()
     counted = running.statistics().components
     (source,) = page["spouts"]

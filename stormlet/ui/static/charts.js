@@ -4,7 +4,8 @@ import { h, mark, svg, write } from "./dom.js";
 
 const [WIDTH, HEIGHT] = [300, 64];
 
-export function chart(title, help) {
+export function chart(name) {
+  const title = h("span", { class: "title", tabindex: 0 });
   const now = h("strong");
   const at = h("span", { class: "at" });
   const area = svg("path", { class: "area" });
@@ -12,13 +13,18 @@ export function chart(title, help) {
   const cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, visibility: "hidden" });
   const top = h("span", { class: "top" });
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, area, line, cursor);
-  const element = h("figure", { class: "chart" },
-    h("figcaption", {}, h("span", { class: "title", tabindex: 0, "data-help": help }, title), now),
+  const element = h("figure", { class: "chart", "data-chart": name },
+    h("figcaption", {}, title, now),
     h("div", { class: "plot" }, picture, top), at);
-  const view = { element, now, at, area, line, cursor, top, points: [], show: String };
+  const view = { element, title, now, at, area, line, cursor, top, points: [], show: String };
   picture.addEventListener("pointermove", (event) => point(view, event, picture));
   picture.addEventListener("pointerleave", () => leave(view));
   return view;
+}
+
+export function entitle(view, title, help) {
+  write(view.title, title);
+  mark(view.title, "data-help", help);
 }
 
 // Points are [milliseconds, value]; a value that is not known makes a gap.

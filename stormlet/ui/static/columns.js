@@ -22,7 +22,7 @@ export const COLUMNS = {
   dead_letters: { title: "Given up", help: "Messages that became dead letters.", show: count },
   pending: { title: "Pending", help: "Now: messages of a spout without an outcome; inputs that a bolt has queued, in hand or held; open trees of __acker.", show: count },
   lag: { title: "Lag", help: "Messages that the broker has and that are not settled.", show: count },
-  restarts: { title: "Restarts", help: "Restarts of its tasks since the start.", show: count },
+  restarts: { title: "Restarts", help: "Restarts of its tasks in the window.", show: count },
 };
 
 export const SPOUT = ["id", "tasks", "rate", "emitted", "transferred", "shares", "complete_mean", "complete_p99", "acked", "failed", "dead_letters", "pending", "lag"];

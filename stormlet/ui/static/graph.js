@@ -65,8 +65,8 @@ function buildEdge(edge) {
 function buildLabel(edge) {
   const title = svg("title");
   const number = svg("text", { x: edge.x, y: edge.y - 3, class: "rate" });
-  const words = svg("text", { x: edge.x, y: edge.y + 10, class: "grouping" }, short(edge.label, 16));
-  const ground = svg("rect", { x: edge.x - 46, y: edge.y - 15, width: 92, height: 29, class: "ground" });
+  const words = svg("text", { x: edge.x, y: edge.y + 10, class: "grouping" }, short(edge.label, 15));
+  const ground = svg("rect", { x: edge.x - 40, y: edge.y - 15, width: 80, height: 29, class: "ground" });
   Object.assign(edges.get(edge.id), { number, words, title });
   return svg("g", { class: "label" }, title, ground, number, words);
 }
@@ -113,7 +113,7 @@ function updateNode(node, row, { node_width: width, node_height: height }) {
   write(node.sign, mood.sign);
   write(node.rate, rate(row.rate));
   if (node.gauge) updateGauge(node.gauge, row.fill ?? 0);
-  const inset = node.place.spout ? 34 : 12;
+  const inset = node.place.spout ? 30 : 12;
   updateShares(node.bars, row, inset, width - 2 * inset, height - 11);
 }
 
@@ -146,7 +146,7 @@ function updateEdge(edge, row, fastest) {
   mark(edge.path, "class", `edge${edge.place.tracked ? "" : " untracked"}${held ? " held" : ""}${row.rate === 0 ? " still" : ""}`);
   mark(edge.path, "stroke-width", flows.toFixed(1));
   mark(edge.path, "marker-end", held ? "url(#head-held)" : "url(#head)");
-  write(edge.number, row.waited > 0.01 ? `${rate(row.rate)}, waits ${percent(row.waited)}` : rate(row.rate));
+  write(edge.number, row.waited > 0.01 ? `${rate(row.rate)} · ${percent(row.waited)}` : rate(row.rate));
   mark(edge.number, "class", held ? "rate held" : "rate");
   const queue = row.capacity ? `; ${row.queued} of ${row.capacity} places of its queues are taken` : "";
   write(edge.title, `${edge.place.id}${queue}${row.waited ? `; ${edge.place.source} waited ${percent(row.waited)} of the time` : ""}`);

@@ -64,7 +64,8 @@ function draw() {
   if (!store.values.size) return;
   const data = { components: rows("c/"), subscriptions: withEnds(rows("e/")), tasks: [...rows("t/").values()] };
   fillSentence(sentence, store.values);
-  fillTiles(charts, store.values, data.components);
+  graph.hidden = charts.hidden = !["overview", "component"].includes(place.view);
+  fillTiles(charts, store.values, data.components, place.view === "component" ? place.component : "");
   drawGraph(graph, store.graph, data.components, data.subscriptions);
   const key = `${place.topology} ${place.view} ${place.component}`;
   if (shown.key !== key) {

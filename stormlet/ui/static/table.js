@@ -6,6 +6,7 @@ import { percent } from "./format.js";
 import { MOODS, SHARES } from "./moods.js";
 import { address, go, linkTo, place } from "./place.js";
 
+const TASK = { title: "Task", help: "One instance of the component, by its place from 0; the sign says how it is." };
 const MOST = 200; // rows that a browser and a reader can cope with
 
 export function table(name, title, columns, { link = true } = {}) {
@@ -19,11 +20,12 @@ export function table(name, title, columns, { link = true } = {}) {
 }
 
 function heading(name, column) {
-  const { title, help } = COLUMNS[column];
+  const { title, help } = name === "tasks" && column === "id" ? TASK : COLUMNS[column];
   const numeric = column !== "id" && column !== "shares";
   const sort = () => {
     const [by, down] = sorting(name);
-    go({ sort: `${name}.${by === column && !down ? "-" : ""}${column}` }, { quietly: true });
+    const turned = by === column ? !down : column !== "id"; // of numbers, the largest first
+    go({ sort: `${name}.${turned ? "-" : ""}${column}` }, { quietly: true });
   };
   return h("th", { scope: "col", class: numeric ? "number" : "", "data-column": column },
     h("button", { type: "button", "data-help": help, onclick: sort }, title));

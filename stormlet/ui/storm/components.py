@@ -7,7 +7,7 @@ from stormlet.ui.answers import NotFound
 from stormlet.ui.storm.rows import error_of, executor_rows, input_rows, window_row, window_words
 from stormlet.ui.storm.shapes import ComponentPage, OutputStats
 from stormlet.ui.storm.words import in_url, status
-from stormlet.ui.watched import Span, Watched
+from stormlet.ui.watched import Reading, Watched
 from stormlet.ui.windows import WINDOWS, storms_name
 
 MOST_ERRORS = 50
@@ -24,7 +24,7 @@ def check_component(watched: Watched, id: str) -> None:
 def component(watched: Watched, id: str, window: str) -> ComponentPage:
     """One component, or the ackers; raises :class:`~stormlet.ui.answers.NotFound`."""
     check_component(watched, id)
-    description, reading = watched.running.plan.description, watched.reading(window)
+    description, reading = watched.running.plan.description, watched.reading(window, id)
     span, is_spout = reading.component(id), watched.is_spout(id)
     rows = [window_row(watched, id, each) for each in WINDOWS]
     failures = [each for each in reversed(watched.running.failures()) if each.component == id]
@@ -33,8 +33,8 @@ def component(watched: Watched, id: str, window: str) -> ComponentPage:
         encoded_id=in_url(id),
         name=watched.name,
         component_type="spout" if is_spout else "bolt",
-        executors=watched.tasks(id),
-        tasks=watched.tasks(id),
+        executors=len(watched.tasks(id)),
+        tasks=len(watched.tasks(id)),
         topology_id=watched.id,
         encoded_topology_id=in_url(watched.id),
         topology_status=status(watched.health.state),
@@ -43,21 +43,22 @@ def component(watched: Watched, id: str, window: str) -> ComponentPage:
         spout_summary=rows if is_spout else None,
         bolt_stats=None if is_spout else rows,
         input_stats=input_rows(description.bolts[id], span) if id in description.bolts else None,
-        output_stats=outputs(watched, id, span),
+        output_stats=outputs(watched, id, reading),
         executor_stats=list(executor_rows(watched, id, reading)),
         component_errors=[error_of(watched, each) for each in failures[:MOST_ERRORS]],
     )
 
 
-def outputs(watched: Watched, id: str, span: Span) -> list[OutputStats]:
-    """The streams of a component."""
+def outputs(watched: Watched, id: str, reading: Reading) -> list[OutputStats]:
+    """The streams of a component; those on which nothing was counted are there too."""
     if id == ACKER:
         return []
-    streams = watched.running.plan.description.components[id].outputs
-    alone = len(streams) == 1
+    seconds, counted = reading.figures.seconds, reading.figures.components[id].streams
     return [
         OutputStats(
-            each, span.count("emitted") if alone else None, span.count("transferred") if alone else None
+            each,
+            round(counted[each].emitted * seconds) if each in counted else 0,
+            round(counted[each].transferred * seconds) if each in counted else 0,
         )
-        for each in streams
+        for each in watched.running.plan.description.components[id].outputs
     ]

@@ -21,7 +21,7 @@ from stormlet.ui.storm.shapes import (
     TopologyMetrics,
 )
 from stormlet.ui.storm.words import in_url, sanitized
-from stormlet.ui.watched import Reading, Span, Watched
+from stormlet.ui.watched import Reading, Watched
 from stormlet.ui.windows import storms_name
 
 
@@ -34,10 +34,10 @@ def visualization(watched: Watched, window: str) -> dict[str, Node]:
 def _node(watched: Watched, id: str, reading: Reading, window: str) -> Node:
     span, is_spout = reading.component(id), watched.is_spout(id)
     spec = watched.running.plan.description.components[id]
-    latency = span.complete_latency if is_spout else span.execute_latency
+    latency = span.complete if is_spout else span.execute
     return Node(
         type="spout" if is_spout else "bolt",
-        capacity=0.0 if is_spout else float(capacity(span, watched.tasks(id))),
+        capacity=0.0 if is_spout else float(capacity(span)),
         latency=(latency or 0.0) * 1000,
         transferred=span.count("transferred"),
         stats=[
@@ -73,13 +73,14 @@ def metrics(watched: Watched, window: str) -> TopologyMetrics:
     return TopologyMetrics(
         window=storms_name(window),
         window_hint=window_words(window),
-        spouts=[_spout(watched, id, reading.component(id)) for id in description.spouts],
-        bolts=[_bolt(watched, spec, reading.component(id)) for id, spec in description.bolts.items()],
+        spouts=[_spout(watched, id, reading) for id in description.spouts],
+        bolts=[_bolt(watched, spec, reading) for id, spec in description.bolts.items()],
     )
 
 
-def _spout(watched: Watched, id: str, span: Span) -> SpoutMetrics:
-    emitted, transferred = _streams(watched, id, span)
+def _spout(watched: Watched, id: str, reading: Reading) -> SpoutMetrics:
+    span = reading.component(id)
+    emitted, transferred = _streams(watched, id, reading)
     streams = [each.stream_id for each in emitted][:1]
     return SpoutMetrics(
         id=id,
@@ -87,12 +88,13 @@ def _spout(watched: Watched, id: str, span: Span) -> SpoutMetrics:
         transferred=transferred,
         acked=[StreamValue(each, span.count("acked")) for each in streams],
         failed=[StreamValue(each, span.count("failed")) for each in streams],
-        complete_ms_avg=[StreamValue(each, (span.complete_latency or 0.0) * 1000) for each in streams],
+        complete_ms_avg=[StreamValue(each, (span.complete or 0.0) * 1000) for each in streams],
     )
 
 
-def _bolt(watched: Watched, spec: BoltSpec, span: Span) -> BoltMetrics:
-    emitted, transferred = _streams(watched, spec.id, span)
+def _bolt(watched: Watched, spec: BoltSpec, reading: Reading) -> BoltMetrics:
+    span = reading.component(spec.id)
+    emitted, transferred = _streams(watched, spec.id, reading)
     rows = [each for each in input_rows(spec, span) if each.executed is not None]
 
     def values(value: float) -> list[InputValue]:
@@ -104,17 +106,17 @@ def _bolt(watched: Watched, spec: BoltSpec, span: Span) -> BoltMetrics:
         transferred=transferred,
         acked=values(span.count("acked")),
         failed=values(span.count("failed")),
-        process_ms_avg=values((span.process_latency or 0.0) * 1000),
+        process_ms_avg=values((span.process or 0.0) * 1000),
         executed=values(span.count("executed")),
-        executed_ms_avg=values((span.execute_latency or 0.0) * 1000),
+        executed_ms_avg=values((span.execute or 0.0) * 1000),
     )
 
 
-def _streams(watched: Watched, id: str, span: Span) -> tuple[list[StreamValue], list[StreamValue]]:
-    rows = outputs(watched, id, span)
+def _streams(watched: Watched, id: str, reading: Reading) -> tuple[list[StreamValue], list[StreamValue]]:
+    rows = outputs(watched, id, reading)
     return (
-        [StreamValue(each.stream, each.emitted) for each in rows if each.emitted is not None],
-        [StreamValue(each.stream, each.transferred) for each in rows if each.transferred is not None],
+        [StreamValue(each.stream, each.emitted) for each in rows],
+        [StreamValue(each.stream, each.transferred) for each in rows],
     )
 
 
@@ -124,7 +126,7 @@ def lag(watched: Watched) -> Sequence[SpoutLag]:
     for id in watched.running.plan.description.spouts:
         places: dict[str, int] = {}
         scheme = ""
-        for each in (watched.reading("all").now.components[id].connections or {}).values():
+        for each in (watched.statistics().components[id].connections or {}).values():
             scheme = each.address.partition(":")[0].upper()
             for place, behind in each.lag.items():
                 places[place] = max(behind, places.get(place, 0))

@@ -21,10 +21,9 @@ from stormlet.ui.watched import Reading, Span, Watched
 from stormlet.ui.windows import ALL, WINDOWS, storms_name
 
 
-def capacity(span: Span, tasks: int) -> str:
-    """The part of the window in which its tasks were in ``execute``; Storm's measure for what to give more tasks."""
-    took = span.now.execute_seconds - span.before.execute_seconds
-    return f"{took / span.seconds / max(tasks, 1):.3f}"
+def capacity(span: Span) -> str:
+    """The part of the window in which its busiest task was in user code: Storm's measure of what needs more tasks."""
+    return f"{span.figures.capacity or 0.0:.3f}"
 
 
 def spout_row(watched: Watched, id: str, span: Span) -> SpoutRow:
@@ -32,7 +31,7 @@ def spout_row(watched: Watched, id: str, span: Span) -> SpoutRow:
     return SpoutRow(
         spout_id=id,
         encoded_spout_id=in_url(id),
-        complete_latency=milliseconds(span.complete_latency),
+        complete_latency=milliseconds(span.complete),
         **_common(watched, id, span),
     )
 
@@ -42,10 +41,10 @@ def bolt_row(watched: Watched, id: str, span: Span) -> BoltRow:
     return BoltRow(
         bolt_id=id,
         encoded_bolt_id=in_url(id),
-        capacity=capacity(span, watched.tasks(id)),
-        execute_latency=milliseconds(span.execute_latency),
+        capacity=capacity(span),
+        execute_latency=milliseconds(span.execute),
         executed=span.count("executed"),
-        process_latency=milliseconds(span.process_latency),
+        process_latency=milliseconds(span.process),
         **_common(watched, id, span),
     )
 
@@ -54,8 +53,8 @@ def _common(watched: Watched, id: str, span: Span) -> dict[str, Any]:
     last = next((each for each in reversed(watched.running.failures()) if each.component == id), None)
     error = None if last is None else error_of(watched, last)
     return {
-        "executors": watched.tasks(id),
-        "tasks": watched.tasks(id),
+        "executors": len(watched.tasks(id)),
+        "tasks": len(watched.tasks(id)),
         "emitted": span.count("emitted"),
         "transferred": span.count("transferred"),
         "acked": span.count("acked"),
@@ -84,18 +83,18 @@ def window_row(watched: Watched, id: str, window: str) -> ComponentStatsRow:
         transferred=span.count("transferred"),
         acked=span.count("acked"),
         failed=span.count("failed"),
-        **_by_kind(watched, id, span, watched.tasks(id)),
+        **_by_kind(watched, id, span),
     )
 
 
-def _by_kind(watched: Watched, id: str, span: Span, tasks: int) -> dict[str, Any]:
+def _by_kind(watched: Watched, id: str, span: Span) -> dict[str, Any]:
     if watched.is_spout(id):
-        return {"complete_latency": milliseconds(span.complete_latency)}
+        return {"complete_latency": milliseconds(span.complete)}
     return {
-        "capacity": capacity(span, tasks),
-        "execute_latency": milliseconds(span.execute_latency),
+        "capacity": capacity(span),
+        "execute_latency": milliseconds(span.execute),
         "executed": span.count("executed"),
-        "process_latency": milliseconds(span.process_latency),
+        "process_latency": milliseconds(span.process),
     }
 
 
@@ -116,7 +115,7 @@ def executor_rows(watched: Watched, id: str, reading: Reading) -> Sequence[Execu
             transferred=span.count("transferred"),
             acked=span.count("acked"),
             failed=span.count("failed"),
-            **_by_kind(watched, id, span, 1),
+            **_by_kind(watched, id, span),
         )
         for task, span in reading.tasks(id).items()
     ]
@@ -130,8 +129,8 @@ def input_rows(bolt: BoltSpec, span: Span) -> list[InputStats]:
             component=each.source.component,
             encoded_component_id=in_url(each.source.component),
             stream=each.source.stream,
-            execute_latency=milliseconds(span.execute_latency) if alone else None,
-            process_latency=milliseconds(span.process_latency) if alone else None,
+            execute_latency=milliseconds(span.execute) if alone else None,
+            process_latency=milliseconds(span.process) if alone else None,
             executed=span.count("executed") if alone else None,
             acked=span.count("acked") if alone else None,
             failed=span.count("failed") if alone else None,

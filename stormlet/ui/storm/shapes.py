@@ -134,11 +134,11 @@ class InputStats(Shape, frozen=True):
 
 
 class OutputStats(Shape, frozen=True):
-    """What a component emits on one stream. Null where only the sum of its streams is known."""
+    """What a component emits on one stream."""
 
     stream: str
-    emitted: int | None
-    transferred: int | None
+    emitted: int
+    transferred: int
 
 
 class ExecutorStats(Shape, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ def topologies(registry: Registry) -> TopologySummary:
 
 
 def _tasks(watched: Watched) -> int:
-    return sum(watched.tasks(id) for id in watched.components)
+    return sum(len(watched.tasks(id)) for id in watched.components)
 
 
 def _line(watched: Watched) -> TopologyLine:
@@ -68,8 +68,8 @@ def window_stats(watched: Watched, window: str) -> WindowStats:
     reading = watched.reading(window)
     every = [reading.component(id) for id in watched.components if id != ACKER]
     spouts = [reading.component(id) for id in watched.components if watched.is_spout(id)]
-    samples = sum(each.count("complete_samples") for each in spouts)
-    took = sum(each.now.complete_seconds - each.before.complete_seconds for each in spouts)
+    times = [each.figures.complete for each in spouts if each.figures.complete is not None]
+    samples, took = sum(each.count for each in times), sum(each.count * each.mean for each in times)
     return WindowStats(
         window_pretty=window_words(window),
         window=storms_name(window),

@@ -1,6 +1,8 @@
 """The values that the page shows, by name, from the ground up::
 
     numbers     one component, one task, one subscription: what changes every second
+    rows        these numbers, from the figures of a run
+    lines       charts
     moods       the state of a component in one word
     graph       the places of components and subscriptions, which never change
     detail      the page of a component: tasks, streams, errors, connections

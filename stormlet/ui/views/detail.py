@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from stormlet.drawing.drawing import grouping_words
+from stormlet.drawing.drawing import grouping_words, node_of
 from stormlet.report.connections import Connection
 from stormlet.report.failures import RepeatedFailure
 from stormlet.ui.watched import Watched
@@ -77,7 +77,7 @@ def facts_of(watched: Watched, id: str) -> Facts:
         return Facts([], [], ("follow the trees of messages",))
     bolt = description.bolts.get(id)
     inputs = () if bolt is None else bolt.inputs
-    details = next(node.details for node in watched.drawing.nodes if node.id == id)
+    details = node_of(spec).details
     return Facts(
         [
             InputRow(each.source.component, each.source.stream, grouping_words(each.grouping))
@@ -91,5 +91,4 @@ def facts_of(watched: Watched, id: str) -> Facts:
 def connections_of(watched: Watched, id: str) -> dict[str, Connection]:
     """Return the connections of its tasks to their brokers, by the names of the tasks."""
     found = watched.statistics().components[id].connections or {}
-    names = dict(zip(watched.task_ids(id), watched.task_names(id), strict=True))
-    return {names[task]: connection for task, connection in found.items()}
+    return {each.name: found[each.task] for each in watched.tasks(id) if each.task in found}

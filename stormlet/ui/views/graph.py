@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Final
 
@@ -9,15 +10,16 @@ import msgspec
 
 from stormlet.core.shortened import printable
 from stormlet.drawing.drawing import Drawing, Edge, Node
+from stormlet.model.planning import Plan
 
-WIDTH: Final = 190.0
+WIDTH: Final = 164.0
 HEIGHT: Final = 78.0
-PITCH: Final = 112.0
+PITCH: Final = 108.0
 LOOP_PITCH: Final = 150.0
 MARGIN: Final = 26.0
-LABEL: Final = 96.0
+LABEL: Final = 84.0
 """Room for a rate and a grouping."""
-LONGEST: Final = 19
+LONGEST: Final = 18
 """Characters of a name that fit."""
 MOST: Final = 300
 """Components beyond which no picture helps, and its layout takes long."""
@@ -67,14 +69,13 @@ def edge_id(source: str, target: str, label: str) -> str:
     return f"{source} > {target}, {label}"
 
 
-def graph_of(drawing: Drawing) -> Graph:
-    """Lay a topology out; takes a tenth of a second for a hundred components."""
-    if len(drawing.nodes) > MOST:
-        return Graph(
-            missing=f"{len(drawing.nodes):,} components are too many for a picture; the table has them"
-        )
+def graph_of(plan: Plan, drawn: Callable[[], Drawing]) -> Graph:
+    """Lay a topology out, once ``drawn`` has put it in words; takes a tenth of a second for a hundred components."""
+    if len(plan.tasks) > MOST:
+        return Graph(missing=f"{len(plan.tasks):,} components are too many for a picture; the table has them")
     if find_spec("fast_sugiyama") is None:
         return Graph(missing="the picture needs fast-sugiyama: pip install 'stormlet[svg]'")
+    drawing = drawn()
     from stormlet.drawing.layout import Wire, lay_out, line_of, loop_over, ports
 
     numbers = {node.id: number for number, node in enumerate(drawing.nodes)}

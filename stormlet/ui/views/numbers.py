@@ -17,6 +17,7 @@ class Numbers(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     mood: str
     rate: float
     """Spout: emits, bolt: executed inputs, acker: trees that are over; in a second."""
+    acked_rate: float
     failed_rate: float
     emitted: int
     transferred: int
@@ -63,7 +64,6 @@ class EdgeNumbers(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
 
     rate: float | None = None
     """Tuples in a second."""
-    transferred: int | None = None
     queued: int | None = None
     """Tuples in the consumer's queues, whoever they are from."""
     capacity: int | None = None

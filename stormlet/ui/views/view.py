@@ -8,11 +8,13 @@ from typing import Final, Protocol
 
 import msgspec
 
+from stormlet.drawing.drawing import counts_of
 from stormlet.report.health import Health
 from stormlet.ui.answers import NotFound
 from stormlet.ui.views.detail import connections_of, facts_of, failures_of
 from stormlet.ui.views.graph import Graph
 from stormlet.ui.views.letters import letters_of
+from stormlet.ui.views.lines import lines_of
 from stormlet.ui.views.numbers import COLUMNS
 from stormlet.ui.views.rows import component_rows, edge_rows, task_rows
 from stormlet.ui.views.settings import settings_of
@@ -129,11 +131,13 @@ class LivePage:
 
 
 def _values(watched: Watched, view: View, shows: Shows) -> Iterator[tuple[str, object]]:
-    reading, health = watched.reading(view.window), watched.health
+    reading, health = watched.reading(view.window, view.component), watched.health
     yield "columns", COLUMNS
-    yield "about", _about(watched, reading, health, shows)
-    yield from ((f"c/{id}", row) for id, row in component_rows(watched, reading, health).items())
-    yield from ((f"e/{id}", row) for id, row in edge_rows(watched, reading.now).items())
+    yield "series", lines_of(watched, view.window, view.component)
+    yield "about", _about(watched, view, reading, health, shows)
+    rows = component_rows(watched, reading, health)
+    yield from ((f"c/{id}", row) for id, row in rows.items())
+    yield from ((f"e/{id}", row) for id, row in edge_rows(watched, reading, rows).items())
     match view.kind:
         case "component":
             yield from _component(watched, view.component, reading, health, shows)
@@ -149,13 +153,16 @@ def _values(watched: Watched, view: View, shows: Shows) -> Iterator[tuple[str, o
             pass
 
 
-def _about(watched: Watched, reading: Reading, health: Health, shows: Shows) -> About:
+def _about(watched: Watched, view: View, reading: Reading, health: Health, shows: Shows) -> About:
+    found = watched.bottleneck(view.window)
     return About(
         id=watched.id,
         name=watched.name,
         state=health.state.value,
         began=watched.began,
-        counts=watched.drawing.counts,
+        counts=counts_of(watched.running.plan),
+        sentence=None if found is None else found.sentence,
+        bottleneck=None if found is None else found.component or None,
         ready=health.ready,
         pending=health.pending,
         crash=health.crash,
