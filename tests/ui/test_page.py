@@ -25,7 +25,7 @@ from stormlet.ui.snapshot import Recorded, Snapshot
 from stormlet.ui.views.numbers import COLUMNS
 from tests.cast import Hold
 from tests.ui.browser import Look, check, launched, looking
-from tests.ui.kit import EVIL, TOKEN, busy, served, until_busy
+from tests.ui.kit import EVIL, TOKEN, busy, numbers, served, until_busy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CONTRAST = Path(__file__).with_name("contrast.js")
@@ -101,6 +101,21 @@ async def test_a_slow_bolt_fills_its_queue(browser: Any) -> None:
         assert "check > look-up, shuffle" in await held.evaluate_all(
             "all => all.map(each => each.dataset.id)"
         )
+
+
+async def test_the_sentence_names_the_bottleneck(browser: Any) -> None:
+    """It stands above the picture, says what to turn, and leads to the component that it is about."""
+
+    async def slow(number: int) -> None:
+        await asyncio.sleep(0.01)
+
+    topology = Topology("slow", queue_capacity=10, max_spout_pending=50, drain_timeout=0)
+    topology.bolt("look-up", slow, topology.spout("source", numbers).shuffle())
+    async with run(topology) as running, at(ui.app(running)) as address, looking(browser, address) as look:
+        await look.until("document.getElementById('sentence').innerText.includes(\"'look-up' awaits\")")
+        assert "raise its concurrency" in await look.text("#sentence")
+        await look.page.click("#sentence button")
+        await look.until("document.querySelector('h1')?.innerText === 'look-up'")
 
 
 async def test_a_link_restores_what_was_seen(browser: Any) -> None:

@@ -66,7 +66,7 @@ function buildLabel(edge) {
   const title = svg("title");
   const number = svg("text", { x: edge.x, y: edge.y - 3, class: "rate" });
   const words = svg("text", { x: edge.x, y: edge.y + 10, class: "grouping" }, short(edge.label, 15));
-  const ground = svg("rect", { x: edge.x - 40, y: edge.y - 15, width: 80, height: 29, class: "ground" });
+  const ground = svg("rect", { x: edge.x - 42, y: edge.y - 15, width: 84, height: 29, class: "ground" });
   Object.assign(edges.get(edge.id), { number, words, title });
   return svg("g", { class: "label" }, title, ground, number, words);
 }

@@ -89,7 +89,7 @@ function update(view, element, row) {
 
 export function shares(bar, row) {
   const known = row.idle !== null && row.idle !== undefined;
-  mark(bar, "class", known ? "bar" : "bar unknown");
+  bar.classList.toggle("unknown", !known);
   if (!known) return;
   const words = Object.entries(SHARES).filter(([name]) => row[name] > 0.004).map(([name, words]) => `${percent(row[name])} ${words}`);
   mark(bar, "data-help", words.join("; "));
