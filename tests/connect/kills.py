@@ -47,11 +47,11 @@ async def process(program: str, arguments: Sequence[str], count: Callable[[], in
 class Mortals:
     """Processes one after another, who note what they have done in one file."""
 
-    def __init__(self, place: Place, folder: Path, *, sink: bool = False) -> None:
+    def __init__(self, place: Place, folder: Path, *, lease: float = 1.0, sink: bool = False) -> None:
         self._place = place
         self._notes = folder / "notes"
         kind = f"{type(place).__module__}:{type(place).__qualname__}"
-        self._arguments = [kind, place.url, place.name, str(self._notes), "sink" if sink else ""]
+        self._arguments = [kind, place.url, place.name, str(self._notes), str(lease), "sink" if sink else ""]
         self._notes.touch()
 
     @property
@@ -94,8 +94,8 @@ async def kill_readers(place: Place, folder: Path, what: str) -> None:
 
 
 async def ask_readers_to_end(place: Place, folder: Path) -> None:
-    """Ask processes to end: they finish what is under way, and give back the rest."""
-    assert await Mortals(place, folder).end(2, signal.SIGTERM) == 0
+    """Ask processes to end: they finish what is under way, and give back the rest, as no lease ends in the test."""
+    assert await Mortals(place, folder, lease=600.0).end(2, signal.SIGTERM) == 0
 
 
 async def kill_writers(place: Place, folder: Path, what: str) -> None:

@@ -1,7 +1,7 @@
 """A process that notes each message of a place, until it is killed or asked to end.
 
-``python mortal.py KIND URL NAME NOTES SINK``: KIND is the class of the place, such as
-``tests.connect.nats.kit:Server``. With ``sink`` the messages are written beside it, too.
+``python mortal.py KIND URL NAME NOTES LEASE SINK``: KIND is the class of the place, such as
+``tests.connect.nats.kit:Server``, LEASE its seconds. With ``sink`` the messages are written beside it, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.connect.place import Place
 PENDING = 50
 
 
-async def main(place: Place, notes: str, sink: str) -> None:
+async def main(place: Place, notes: str, lease: str, sink: str) -> None:
     file = os.open(notes, os.O_WRONLY | os.O_APPEND)
 
     async def note(body: str) -> str:
@@ -27,7 +27,8 @@ async def main(place: Place, notes: str, sink: str) -> None:
         return body
 
     topology = Topology("mortal", max_spout_pending=PENDING)
-    orders = topology.spout("orders", place.source(as_=str, **place.lease))
+    leases = {"lease": float(lease)} if place.has_leases else {}
+    orders = topology.spout("orders", place.source(as_=str, **leases))
     noted = topology.bolt("note", note, orders.shuffle(), concurrency=4)
     if sink:
         topology.bolt("write", place.sink(), noted.shuffle())

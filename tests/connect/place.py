@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from stormlet.connect.sink import Sink
@@ -14,8 +13,8 @@ class Place(ABC):
     """A client that fills a place of the test's own, and looks into it. Sources of it, and a sink beside it, need no
     client: they are made in other processes, too."""
 
-    lease: ClassVar[Mapping[str, float]] = {}
-    """Options of a source that a test can wait for to die, where the broker has leases."""
+    has_leases: ClassVar[bool] = False
+    """Sources have the option ``lease``."""
     forgets: ClassVar[int] = 0
     """Messages that a broker may have taken for done and does not know of when it was killed."""
     keeps_once: ClassVar[bool] = True

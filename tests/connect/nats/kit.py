@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -26,7 +26,7 @@ CONSUMER = "c"
 class Server(Place):
     """A client that makes streams, publishes and looks. ``stream`` is the test's own, of the subjects ``stream.>``."""
 
-    lease: ClassVar = {"lease": 1.0}
+    has_leases = True
     forgets = 300  # the server writes acks to its disk a moment later
 
     def __init__(self, url: str, stream: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -59,7 +59,7 @@ class Postgres(Server):
 class Place(place.Place):
     """A database with a queue ``orders``."""
 
-    lease: ClassVar = {"lease": 1.0}
+    has_leases = True
 
     def __init__(self, url: str, name: str = "orders") -> None:
         super().__init__(url, name)
