@@ -98,6 +98,24 @@ async def test_a_failure_is_a_status_and_an_event(exported: Exported) -> None:
     ]
 
 
+async def test_an_exception_that_cannot_be_printed_is_an_event(exported: Exported) -> None:
+    """It fails its message as any other does, and the span has its type."""
+
+    class Sealed(Exception):
+        def __str__(self) -> str:
+            raise TypeError
+
+        __repr__ = __str__
+
+    def refuse(value: int) -> None:
+        raise Sealed
+
+    running = await run_to_end(chain(refuse, max_attempts=1), traces=exported.traces())
+    (event,) = exported.of("first").events
+    assert (event.attributes or {})["exception.type"].endswith("Sealed")
+    assert running.statistics().components["spout"].dead_letters == 1
+
+
 async def test_replays_are_one_trace(exported: Exported) -> None:
     """Each attempt is a span with its number, and all of them are in the trace of the first."""
     seen: list[int] = []

@@ -11,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, StatusCode, Tracer, set_span_in_context
 
 from stormlet.core.outcomes import Failure
-from stormlet.core.shortened import cut
+from stormlet.core.shortened import cut, shortened
 from stormlet.core.tuples import FAILED, LOST, Lineage, Tuple
 from stormlet.exports.opentelemetry.contexts import with_current
 from stormlet.model.plan import TaskPlan
@@ -158,7 +158,7 @@ class TracedExecution:
         now = self._spans.clock()
         self._ended = self._spans.wall(now)
         if error is not None:
-            self._span.record_exception(error, timestamp=self._ended)
+            _record(self._span, error, self._ended)
         self.emits(now if emits_now else None)  # at another time, if it holds its input
         if self._attempt.over:  # it has timed out meanwhile
             self.end(self._ended)
@@ -198,6 +198,14 @@ class TracedOut:
         """See :meth:`stormlet.model.components.Collector.emit`."""
         self._execution.emits_at_once()
         return self._out.emit(value, **options)
+
+
+def _record(span: Span, error: BaseException, now: int) -> None:
+    try:
+        span.record_exception(error, timestamp=now)
+    except Exception:  # one that lets nobody look at it (law N1)
+        said = {"exception.type": type(error).__qualname__, "exception.message": shortened(error)}
+        span.add_event("exception", said, now)
 
 
 def below(span: Span) -> Context:
