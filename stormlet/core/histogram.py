@@ -45,12 +45,8 @@ class Histogram:
             bound = 5.9604644775390625e-08
         elif seconds >= 4194304.0:
             bound = 4194304.0
-        elif cython.compiled:
-            bound = bound_above(seconds)  # noqa: F821
         else:
-            fraction, octave = frexp(seconds)
-            # The fraction is from 0.5 to 1; a time that is a bound itself belongs to the bucket that begins there.
-            bound = ldexp(int(fraction * 32.0) + 1.0, octave - 5)
+            bound = bound_above(seconds) if cython.compiled else _bound_above(seconds)  # noqa: F821
         self.counts[bound] = self.counts.get(bound, 0) + count
         self.total += seconds * count
 
@@ -114,6 +110,13 @@ class Histogram:
             return "Histogram()"
         parts = ", ".join(f"{name} {self.quantile(q):.3g} s" for name, q in (("p50", 0.5), ("p99", 0.99)))
         return f"<Histogram of {self.count}: {parts}, largest {self.largest:.3g} s>"
+
+
+def _bound_above(seconds: float) -> float:
+    """Return the upper bound of the bucket of a time; what ``bound_above`` does in C."""
+    fraction, octave = frexp(seconds)
+    # The fraction is from 0.5 to 1; a time that is a bound itself belongs to the bucket that begins there.
+    return ldexp(int(fraction * 32.0) + 1.0, octave - 5)
 
 
 def merged(one: Histogram | None, other: Histogram | None) -> Histogram | None:
