@@ -115,17 +115,21 @@ class TopologyCrashed(StormletError):
     def __str__(self) -> str:
         after = f", after {self.restarts}" if self.restarts else ""
         way_out = f"; {self.way_out}" if self.way_out else ""
-        return (
-            f"topology {self.topology!r} crashed: {self.what} of {self.task} raised "
-            f"{_shown(self.__cause__)}{after}{way_out}"
-        )
+        return f"topology {self.topology!r} crashed: {self._why}{after}{way_out}"
+
+    @property
+    def _why(self) -> str:
+        """The cause in words: of a connector they say all, and are made for people."""
+        if isinstance(self.__cause__, ConnectorError):
+            return f"{self.task}: {self.__cause__}"
+        return f"{self.what} of {self.task} raised {_shown(self.__cause__)}"
 
 
 class StartFailed(TopologyCrashed):
     """``prepare`` of a bolt or ``open`` of a spout raised at the first start (law C1)."""
 
     def __str__(self) -> str:
-        return f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {_shown(self.__cause__)}"
+        return f"topology {self.topology!r} did not start: {self._why}"
 
 
 class TopologyStopping(StormletError):

@@ -458,7 +458,7 @@ async def a_start_fails(bench: Bench, fault: str, named: str) -> None:
     with pytest.raises(StartFailed) as failed:
         async with run.run():
             pass
-    _, _, why = str(failed.value).partition("open of orders[0]")
+    _, _, why = str(failed.value).partition("did not start: orders[0]: ")
     assert named in why, str(failed.value)
     assert "hunter2" not in "".join(traceback.format_exception(failed.value))
 

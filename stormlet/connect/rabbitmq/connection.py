@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
@@ -58,10 +60,28 @@ async def _connected_to(host: str, port: int | None, address: Address, name: str
         path=f"/{address.path or '/'}",
         query={"heartbeat": HEARTBEAT, **address.options, "name": name},
     )
-    with translated(address, connecting=True):
+    with translated(address, connecting=True), _logged_by_us():
         # The client waits for ever for a host that accepts and then says nothing.
         async with asyncio.timeout(CONNECTS_WITHIN):
             return await connect(url)
+
+
+_ours: ContextVar[bool] = ContextVar("connecting to RabbitMQ", default=False)
+
+
+def _is_not_ours(_: logging.LogRecord) -> bool:
+    return not _ours.get()
+
+
+@contextmanager
+def _logged_by_us() -> Generator[None]:
+    """Have the client not log an error for each attempt, which it raises as well, and which is logged once (law R8)."""
+    logging.getLogger("aiormq.connection").addFilter(_is_not_ours)  # once, however often it is added
+    token = _ours.set(True)
+    try:
+        yield
+    finally:
+        _ours.reset(token)
 
 
 async def close(connection: AbstractConnection) -> None:
