@@ -139,11 +139,11 @@ class LoopFigures(msgspec.Struct, frozen=True):
     """The event loop, which the topology shares with its host; parts of the window."""
 
     busy: float
-    """Anything held it, as estimated by probes, while anything of the topology was under way."""
+    """The topology or others held it."""
     own: float
     """This topology held it."""
     others: float
-    """Other code held it."""
+    """Other code held it, as estimated by probes while anything of the topology was under way."""
     lag: Percentiles
     """Lateness of the probes."""
 
@@ -343,11 +343,13 @@ def _loop(earlier: LoopStatistics | None, later: LoopStatistics, span: float) ->
     lag = percentiles_between(before.lag, later.lag)
     if lag is None:
         return None
-    # Probes rest while nothing of the topology is under way: what is said of the loop is said of the rest of the time.
-    probed = _part(later.seconds - before.seconds, span)
-    busy = _part(later.late - before.late, later.probes - before.probes) * probed
-    own = _part(later.own_seconds - before.own_seconds, span)
-    return LoopFigures(busy, own, max(0.0, busy - own), lag)
+    # Probes rest while nothing of the topology is under way, in which it does not hold the loop either: what they say
+    # is compared with its part of the time for which they do not rest.
+    seconds = later.own_seconds - before.own_seconds
+    late = _part(later.late - before.late, later.probes - before.probes)
+    others = max(0.0, late - _part(seconds, later.seconds - before.seconds))
+    own = _part(seconds, span)
+    return LoopFigures(min(1.0, own + others), own, others, lag)
 
 
 def _part(part: float, whole: float) -> float:

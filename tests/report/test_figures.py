@@ -220,12 +220,12 @@ def test_what_holds_the_loop_is_ours_or_that_of_others() -> None:
     assert loop.lag.count == 2
 
 
-def test_probes_that_rest_tell_of_the_rest_of_the_time() -> None:
-    """What holds the loop while nothing of the topology is under way keeps nobody waiting."""
-    now = LoopStatistics(10, 8, times(0.1), own_seconds=0.0, seconds=2.5)
+def test_probes_that_rest_find_no_others() -> None:
+    """A topology that works in bursts is late by itself while they are under way, and probes rest between."""
+    now = LoopStatistics(10, 8, times(0.1), own_seconds=2.0, seconds=2.5)
     loop = figures_between(START, Statistics({}, loop=now), 10.0).loop
     assert loop is not None
-    assert (loop.busy, loop.others) == pytest.approx((0.2, 0.2))
+    assert (loop.busy, loop.own, loop.others) == pytest.approx((0.2, 0.2, 0.0))
 
 
 def test_a_loop_that_was_not_probed_is_unknown() -> None:
