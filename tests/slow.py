@@ -97,6 +97,7 @@ SLOW = frozenset(
         "readme/testing_page/test_time_in_your_hands.py::test_an_endless_source",
         "readme/what_happens_when/test_messages.py::test_when_a_traceback_is_kept",
         "readme/what_happens_when/test_the_process.py",
+        "runtime/run/test_bottlenecks.py",
         "runtime/test_nothing_is_taken_over.py",
         "runtime/test_year.py",
         "spark",
