@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from starlette.responses import Response
@@ -26,9 +26,10 @@ def _mended(value: object) -> object:
         case str():
             return text_of(value)
         case dict():
-            return {text_of(name): _mended(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            named = cast("dict[str, object]", value)
+            return {text_of(name): _mended(each) for name, each in named.items()}
         case list() | tuple():
-            return [_mended(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_mended(each) for each in cast("list[object]", value)]
         case _:
             return value
 

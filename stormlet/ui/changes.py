@@ -17,7 +17,7 @@ MOST_KEPT: Final = 64
 
 
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What is new since a revision."""
+    """Everything that is new since a revision."""
 
     revision: str
     whole: bool

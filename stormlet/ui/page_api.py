@@ -67,7 +67,7 @@ class PageApi:
         return response
 
     async def changes(self, request: Request) -> Response:
-        """What has changed of a page since a revision."""
+        """Everything that has changed of a page since a revision."""
         page = self._pages.get(request.path_params["id"])
         view = view_of(request.query_params)
         if isinstance(view, str):

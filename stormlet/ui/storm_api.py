@@ -56,7 +56,7 @@ class StormApi:
         return self._windowed(request, metrics)
 
     async def lag(self, request: Request) -> Response:
-        """How far spouts are behind their brokers."""
+        """The lag of spouts behind their brokers."""
         return answer(lag(self._watched(request)))
 
     async def operate(self, request: Request) -> Response:

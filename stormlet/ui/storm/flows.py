@@ -1,4 +1,4 @@
-"""What runs between components: visualization, metrics, lag."""
+"""Everything that runs between components: visualization, metrics, lag."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def metrics(watched: Watched, window: str) -> TopologyMetrics:
         window=storms_name(window),
         window_hint=window_words(window),
         spouts=[_spout(watched, id, reading) for id in description.spouts],
-        bolts=[_bolt(watched, spec, reading) for id, spec in description.bolts.items()],
+        bolts=[_bolt(watched, spec, reading) for spec in description.bolts.values()],
     )
 
 

@@ -58,7 +58,7 @@ class WindowStats(Shape, frozen=True):
 
 
 class ComponentRow(Shape, frozen=True, kw_only=True):
-    """What the rows of spouts and bolts have in common."""
+    """The part that the rows of spouts and bolts have in common."""
 
     executors: int
     tasks: int
@@ -134,7 +134,7 @@ class InputStats(Shape, frozen=True):
 
 
 class OutputStats(Shape, frozen=True):
-    """What a component emits on one stream."""
+    """The tuples that a component emits on one stream."""
 
     stream: str
     emitted: int
@@ -301,7 +301,7 @@ class TopologyMetrics(Shape, frozen=True):
 
 
 class SpoutLag(Shape, frozen=True):
-    """How far a spout is behind its broker."""
+    """The lag of a spout behind its broker."""
 
     spout_id: str
     spout_type: str
@@ -311,7 +311,7 @@ class SpoutLag(Shape, frozen=True):
 
 
 class Operation(Shape, frozen=True):
-    """What was asked of a topology, and is done."""
+    """An operation that was asked of a topology, and is done."""
 
     topology_operation: str
     topology_id: str

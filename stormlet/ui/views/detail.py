@@ -41,7 +41,7 @@ class InputRow(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What does not change of a component."""
+    """The part of a component that does not change."""
 
     inputs: list[InputRow]
     streams: list[str]
