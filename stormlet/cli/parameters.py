@@ -150,6 +150,8 @@ SERVICE_LINKS: Final = re.compile(
     rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
 )
 """Variables that Kubernetes sets in every pod for a service that is called stormlet."""
+ADDRESS: Final = re.compile(r"STORMLET_CONNECT_[A-Z0-9_]+_URL")
+"""Variables with the address of a component (:mod:`stormlet.connect.address`)."""
 
 
 def effective_settings(
@@ -210,7 +212,11 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def _is_known(name: str) -> bool:
-    return name in VARIABLES or name in (COMPILED, UI_TOKEN) or SERVICE_LINKS.fullmatch(name) is not None
+    return (
+        name in VARIABLES
+        or name in (COMPILED, UI_TOKEN)
+        or any(each.fullmatch(name) for each in (SERVICE_LINKS, ADDRESS))
+    )
 
 
 def _unknown(name: str) -> str:

@@ -42,6 +42,15 @@ def test_the_environment_counts_before_the_code(monkeypatch: pytest.MonkeyPatch)
         found_address("orders", None)
 
 
+def test_the_command_line_takes_an_address_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no option of the topology, and no misspelt one."""
+    monkeypatch.setenv("STORMLET_CONNECT_ORDERS_URL", "amqp://mq")
+    assert list(effective_settings(None, ()).values) == []
+    monkeypatch.setenv("STORMLET_CONNECT_ORDERS", "amqp://mq")
+    with pytest.raises(InvalidConfiguration, match="STORMLET_CONNECT_ORDERS sets no option"):
+        effective_settings(None, ())
+
+
 def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``[connect.NAME]`` is no option of the topology; its password is in a file or the environment."""
     (tmp_path / "password").write_text("p@ss\n")
