@@ -25,6 +25,8 @@ class Source(Generic[T]):
     """
 
     needs_acks: ClassVar[bool] = True
+    lets_go: ClassVar[bool] = True
+    """See :attr:`stormlet.model.traits.SpoutTraits.lets_go`."""
 
     @property
     def resumable(self) -> bool:

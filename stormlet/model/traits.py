@@ -30,7 +30,7 @@ class SpoutTraits(msgspec.Struct, frozen=True):
     redelivers: bool = False
     """See :attr:`stormlet.model.components.Spout.redelivers`."""
     lets_go: bool = False
-    """True if it cannot give again what is durable, as it lets go of that: an epoch of it cannot be run again."""
+    """True if it is at a broker, which lets go of what it is told: an epoch of it cannot be run again."""
     state_place: str = ""
     """The file in which it keeps its position, and with that the state of its topology, where that names none (law
     X8)."""

@@ -57,9 +57,6 @@ class Changes(Source[T]):
     keeps what is not durable.
     """
 
-    lets_go = True
-    """See :attr:`stormlet.model.traits.SpoutTraits.lets_go`."""
-
     @overload
     def __init__(
         self: Changes[Change],

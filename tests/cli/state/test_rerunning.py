@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from stormlet.cli import main
+from stormlet.connect import kafka, postgres
+from stormlet.model.traits import spout_traits
 from tests.cli.flows import write
 from tests.cli.state.kept import FILE
 from tests.cli.state.test_changing import read
@@ -236,6 +238,13 @@ def test_a_broker_is_left_alone(trait: str, capsys: pytest.CaptureFixture[str]) 
     assert rerun() == 2
     assert "spout 'words' takes its messages from a broker" in capsys.readouterr().err
     assert not EXECUTED.exists()
+
+
+def test_sources_at_brokers_are_left_alone() -> None:
+    """Topics of Kafka, too: their client has a clock of its own, and the group would be told."""
+    url = "kafka://k1"
+    assert spout_traits(kafka.Topics(url, ["orders"], group="g")).lets_go
+    assert spout_traits(postgres.Changes(url, slot="s", publication="p")).lets_go
 
 
 def test_a_stream_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
