@@ -13,6 +13,7 @@ cdef class Occupation:
     cdef bint _running
     cdef bint _began
     cdef double _since
+    cdef Py_ssize_t _waits
     cdef Py_ssize_t _is_awaiting
     cdef Py_ssize_t _is_blocked
     cdef Py_ssize_t _in_thread

@@ -41,6 +41,7 @@ class Occupation:
         "_is_limited",
         "_running",
         "_since",
+        "_waits",
         "awaiting",
         "blocked",
         "current",
@@ -69,7 +70,8 @@ class Occupation:
         self._running = False
         self._began = False
         self._since = 0.0
-        # The numbers of suspended coroutines, by what they wait for.
+        # The numbers of suspended coroutines, all that are not idle and by what they wait for.
+        self._waits = 0
         self._is_awaiting = 0
         self._is_blocked = 0
         self._in_thread = 0
@@ -118,7 +120,7 @@ class Occupation:
             self.uptime += seconds
             if self._running:
                 self.on_loop += seconds
-            else:
+            elif self._waits:
                 self._share(seconds)
         self._since = now
 
@@ -126,6 +128,9 @@ class Occupation:
         # Of a coroutine that waits within another wait, as for room within a tick, the inner one counts, which is the
         # one that is named first here.
         left = self.places
+        if left == self._is_awaiting == self._waits:  # as in most awaits of most bolts
+            self.awaiting += seconds
+            return
         part = seconds / left
         taken = min(self._in_thread, left)
         self.threads += taken * part
@@ -140,6 +145,7 @@ class Occupation:
             self.limited += left * part
 
     def _count(self, doing: int, by: int) -> None:
+        self._waits += by
         if doing == AWAITING:
             self._is_awaiting += by
         elif doing == BLOCKED:
