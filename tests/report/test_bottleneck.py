@@ -198,7 +198,7 @@ def test_each_limit_has_its_sentence(case: Case, kind: BottleneckKind, component
         Case({"lines": spent(pending=999, limited=0.1)}, {"split": spent(awaiting=0.95)}),
         Case({"lines": spent(executing=0.3)}, {"split": spent(executing=0.55)}),
         Case({"lines": spent()}, {"split": OTHER}, held=(0.45, 0.05)),
-        Case({"lines": spent(limited=0.4, blocked=0.05)}, {"split": spent(awaiting=0.7)}),
+        Case({"lines": spent(limited=0.4, blocked=0.05)}, {"split": spent(awaiting=0.7, pending=9)}),
         Case({"lines": spent(limited=0.4)}, {"split": spent(awaiting=0.95, pending=1)}),
         Case({}, {}),
         Case({"lines": TaskStatistics()}, {"split": TaskStatistics()}),
