@@ -254,11 +254,9 @@ def _component(
     )
     capacities = [each.capacity for each in tasks.values() if each.capacity is not None]
     progress = later.progress
+    of_busiest = msgspec.structs.replace(own, capacity=max(capacities, default=own.capacity))
     return ComponentFigures(
-        **{
-            **{name: getattr(own, name) for name in TaskFigures.__struct_fields__},
-            "capacity": max(capacities, default=own.capacity),
-        },
+        **msgspec.structs.asdict(of_busiest),
         tasks=tasks,
         streams={
             name: _stream(earlier.streams.get(name, StreamStatistics()), each, span)
