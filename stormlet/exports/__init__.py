@@ -1,8 +1,10 @@
 """What other systems are told of a run: traces, metrics, a dashboard.
 
-::
+From the ground up::
 
-    samples        the metrics of a topology: names, kinds and units, from its statistics
+    families       families of metrics: a name, a kind and a unit, and what was measured
+    metrics        the metrics of a topology, from its statistics and its health
+    look           looks at running topologies from any thread
     prometheus     a collector for prometheus-client (``stormlet[prometheus]``)
     opentelemetry  metrics, and traces of some messages (``stormlet[otel]``)
     grafana        a dashboard over the metrics

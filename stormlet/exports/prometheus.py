@@ -20,6 +20,8 @@ from stormlet.exports.families import PREFIX, Family, Kind, Labels, Value, cumul
 from stormlet.exports.look import Looks
 from stormlet.runtime.run.handle import Running
 
+__all__ = ["TopologyCollector", "exposition", "metrics_app"]
+
 
 class TopologyCollector(Collector):
     """Collects the metrics of running topologies whenever a registry is asked for them::

@@ -5,5 +5,7 @@ Only the API is used. The SDK, its exporters and its providers are the host's; w
 
 from __future__ import annotations
 
-from stormlet.exports.opentelemetry.metrics import TopologyMetrics as TopologyMetrics
-from stormlet.exports.opentelemetry.traces import Traces as Traces
+from stormlet.exports.opentelemetry.metrics import TopologyMetrics
+from stormlet.exports.opentelemetry.traces import Traces
+
+__all__ = ["TopologyMetrics", "Traces"]
