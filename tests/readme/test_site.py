@@ -34,9 +34,7 @@ PUBLIC = ("", ".testing", ".spark", ".exports.prometheus", ".exports.opentelemet
 
 def test_the_reference_has_no_other_names() -> None:
     """What is private stays out of it."""
-    public = {
-        name for each in PUBLIC for name in import_module(f"stormlet{each}").__all__
-    }
+    public = {name for each in PUBLIC for name in import_module(f"stormlet{each}").__all__}
     assert set(DOCUMENTED) <= public
 
 
