@@ -37,6 +37,7 @@ class App:
             *page_routes(PageApi(_LivePages(self._registry, shows), secrets.token_hex(4))),
             *_storm_routes(StormApi(self._registry)),
             Route("/ready", self._ready),
+            Route("/metrics", self._metrics),
         ]
         self._guarded = Guard(starlette(routes), access)
 
@@ -72,6 +73,16 @@ class App:
         shown = self._registry.all()
         ready = bool(shown) and all(each.health.ready for each in shown)
         return answer({"ready": ready}, 200 if ready else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        """The metrics of all topologies, as Prometheus asks for them."""
+        try:
+            from stormlet.exports.prometheus import TopologyCollector, exposition
+        except ModuleNotFoundError:
+            return problem(501, "prometheus-client is missing: pip install 'stormlet[prometheus]'")
+        collector = TopologyCollector(*(each.running for each in self._registry.all()))
+        text, content_type = exposition(collector, request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": content_type})
 
 
 class _LivePages:

@@ -29,8 +29,8 @@ HEADERS: Final = {
 """Of every answer."""
 PROBES: Final = ("/healthz", "/ready")
 """Anybody may ask these: they come from an orchestrator, by an address, and say yes or no."""
-DATA: Final = "/api/"
-"""The beginning of all paths that tell something."""
+DATA: Final = ("/api/", "/metrics")
+"""The beginnings of all paths that tell something."""
 
 
 class Guard:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 import httpx
 import pytest
 import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -105,6 +106,18 @@ async def test_the_page_is_free_and_its_data_needs_the_token(running: Running) -
         for path in ("pages", "topology/summary", "snapshot.json", "openapi.json"):
             assert (await client.get(f"/api/v1/{path}")).status_code == 401
             assert (await client.get(f"/api/v1/{path}", headers=BEARER)).status_code == 200
+
+
+async def test_prometheus_gets_the_metrics_of_all_topologies_by_the_token(running: Running) -> None:
+    """In its own text, which its own parser reads; nobody else gets them."""
+    async with asked(ui.app(running, token=TOKEN), peer=("10.0.0.7", 1)) as client:
+        assert (await client.get("/metrics")).status_code == 401
+        found = await client.get("/metrics", headers=BEARER)
+    assert found.headers["content-type"].startswith("text/plain; version=")
+    families = {each.name: each for each in text_string_to_metric_families(found.text)}
+    acked = sum(sample.value for sample in families["stormlet_acked"].samples)
+    assert {sample.labels["topology"] for sample in families["stormlet_acked"].samples} == {"busy"}
+    assert acked >= 10
 
 
 async def test_it_is_mounted_under_any_prefix(running: Running) -> None:
