@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from examples import flights, join, replay, word_count
+from examples import flights, hooks, join, replay, word_count
 from examples.embedded import Basket, Item, Quotes
 from examples.recipes import broker, database, deduplicate, http_calls, rate_limit, webhooks
 from stormlet import Topology
@@ -52,6 +52,7 @@ EXAMPLES: Mapping[str, tuple[Callable[[], Topology], Mapping[str, Any]]] = {
     "flights": (partial(flights.delays, 30), {"faults": NOTHING_COMES_TWICE}),
     "join": (lambda: join.topology, {}),
     "replay": (lambda: replay.topology, {}),
+    "hooks": (lambda: hooks.topology, {}),
     "embedded": (lambda: Quotes().topology, {"sources": {"baskets": BASKETS}}),
     "broker": (broker.consume, {}),
     "database": (partial(database.stored, stations=5, hours=5), {}),

@@ -244,12 +244,17 @@ class SourceSpout(ReliableSpout[T]):
         if not self._draining:
             self.drain()
         self._settling.hurry()
-        if not await self._is_told(seconds):
-            self._status.warn(
-                "%d settlements could not be brought to %s, which delivers these messages again",
-                self._settling.untold,
-                self._address,
-            )
+        try:
+            if not await self._is_told(seconds):
+                self._status.warn(
+                    "%d settlements could not be brought to %s, which delivers these messages again",
+                    self._settling.untold,
+                    self._address,
+                )
+        finally:  # also when that is cut short, as by a kill
+            await self._end()
+
+    async def _end(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -265,8 +270,10 @@ class SourceSpout(ReliableSpout[T]):
             self._begin(self._settling.tell(self._session, self._partitions.balance), "the last settlement")
             serving = self._tasks[-1:]
         told = asyncio.get_running_loop().create_task(self._told())
-        await asyncio.wait([told, *serving], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        try:
+            await asyncio.wait([told, *serving], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
         return self._read_out.is_set() and self._settling.told.is_set()
 
     async def _told(self) -> None:

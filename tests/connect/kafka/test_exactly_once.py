@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -165,11 +166,23 @@ async def test_a_run_at_a_cluster_in_memory(mock: Cluster, tmp_path: Path) -> No
     assert sorted(seen) == list(range(200))
 
 
+OPENED = list[Transactions]()
+
+
+@pytest.fixture(autouse=True)
+def _closes() -> Iterator[None]:
+    """What a test has opened is closed after it."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def transactions(cluster: Cluster, topic: str) -> Transactions:
     """Opened, under a name that all of the topic share."""
     address = read_address(cluster.url, where="test")
     settings = client_settings(address, Security(), {}, "test")
     made = Transactions(settings, topic, f"writers of {topic}", Failures(address, ()), None)
+    OPENED.append(made)
     made.open()
     return made
 

@@ -167,7 +167,8 @@ async def test_a_client_has_a_certificate(certificate: tuple[str, str]) -> None:
         url = f"tls://{HOST}:{server.port}"
         tls = Tls(ca_file=certificate[0], certificate=certificate[0], key=certificate[1])
         assert await connects(url, tls)
-        assert "ertificate" in await refusal(url, ca_file=certificate[0])
+        # The server hangs up behind its alert, which the client may not have read by then.
+        assert any([("ertificate" in await refusal(url, ca_file=certificate[0])) for _ in range(5)])
         said = await refusal(url, ca_file=certificate[0], certificate="none.pem")
         assert f"{certificate[0]} or none.pem cannot be used" in said
 

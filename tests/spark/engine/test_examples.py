@@ -41,6 +41,8 @@ REFUSED: Final[Mapping[str, str]] = {
     },
 }
 """The sentence of each."""
+SILENT: Final = ("hooks.py",)
+"""Those whose topology prints nothing: what it has to tell is the hook's, which the command line has none of."""
 ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {
     "batches_spark.py": ["rows=20000", "directory={folder}"],
     "flights.py": ["limit=20000"],
@@ -88,7 +90,7 @@ def test_an_example(
         assert REFUSED[name] in capsys.readouterr().err
         return
     here, there = run(name, tmp_path, capsys), run(name, tmp_path, capsys, "--engine", "spark")
-    assert here.printed
+    assert here.printed or name in SILENT
     assert there == here
 
 
@@ -105,4 +107,4 @@ def run(name: str, folder: Path, capsys: pytest.CaptureFixture[str], *options: s
 
 def test_what_is_said_of_an_example_is_of_one_that_is_there() -> None:
     """Also after it was renamed."""
-    assert {*REFUSED, *ARGUMENTS, *PRINTED} - set(FILES) == set()
+    assert {*REFUSED, *SILENT, *ARGUMENTS, *PRINTED} - set(FILES) == set()
