@@ -831,12 +831,16 @@ async def case_33_the_loop_has_little_to_do_with_a_message(bench: Bench) -> None
 
 
 async def case_33b_a_source_that_waits_takes_no_time(bench: Bench) -> None:
-    """Of the processor: nothing of it turns in circles while there is nothing to do."""
+    """Of the processor: nothing of it turns in circles while there is nothing to do. The best of three times counts, as
+    others at work on the machine make each slower."""
+    took = list[float]()
     async with Consumed(bench, at_once).run():
         await bench.sleep(0.5)
-        began = time.thread_time()
-        await bench.sleep(1.5)
-        assert time.thread_time() - began < 0.075
+        for _ in range(3):
+            began = time.thread_time()
+            await bench.sleep(0.5)
+            took.append(time.thread_time() - began)
+    assert min(took) < 0.025
 
 
 @contextmanager
