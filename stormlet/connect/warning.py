@@ -1,4 +1,4 @@
-"""What a connector warns of at its first connection, and not at each later one."""
+"""Warnings of a connector at its first connection, and not at each later one."""
 
 from __future__ import annotations
 

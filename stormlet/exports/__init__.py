@@ -1,4 +1,4 @@
-"""What other systems are told of a run: traces, metrics, a dashboard.
+"""A run as other systems are told of it: traces, metrics, a dashboard.
 
 From the ground up::
 

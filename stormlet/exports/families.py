@@ -46,7 +46,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """What was measured of one metric."""
+    """The measurements of one metric."""
 
     metric: Metric
     samples: list[tuple[Labels, Value]]
