@@ -51,7 +51,7 @@ class RealChanges(RealPostgres):
     """The connector with a Postgres, behind a proxy that cuts."""
 
     faults = frozenset({"cut", "gone", "silent", "restart", "missing", "secret", "gaps"})
-    again = 100
+    again = 60
     """An advance of the slot takes longer than the interval of settling, and as many are done meanwhile."""
     forgets = 1000
 
