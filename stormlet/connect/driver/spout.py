@@ -314,9 +314,10 @@ class SourceSpout(ReliableSpout[T]):
             self._holding.all_are_read = True
             self._out.wake()
         finally:
-            if asked is not None and not asked.done():  # the connection is lost, or the end has come
+            if asked is not None:  # the connection is lost, or the end has come
                 asked.cancel()
-                await asyncio.wait([asked])
+                # Its exception is retrieved: asyncio would log it, with what the client has put in it.
+                await asyncio.gather(asked, return_exceptions=True)
 
     def _ask(self, session: Session, come: Sequence[Delivery]) -> asyncio.Task[Sequence[Delivery]] | None:
         """Ask for messages if there is room for some beside those that have come and are not taken in yet."""
