@@ -20,6 +20,7 @@ from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.sink import SinkBolt
 from stormlet.connect.driver.spout import SourceSpout
 from stormlet.connect.session import DONE, Delivery, Item, Settlement, Written
+from stormlet.core.settlement.credit import Credit
 from stormlet.core.settlement.leases import Due, Leases
 from stormlet.core.settlement.prefix import Front, Prefix
 from stormlet.core.settlement.receipts import Receipts
@@ -55,6 +56,20 @@ def settled_when_emitted(patch: Patch) -> None:
             holding.done(id)
 
     patch.setattr(SourceSpout, "next_tuple", next_tuple)
+
+
+def looks_all_the_time(patch: Patch) -> None:
+    """A read that waits looks each two milliseconds."""
+    patch.setattr(spout, "RECEIVE", 0.002)
+
+
+def one_by_one(patch: Patch) -> None:
+    """Each message is asked for alone."""
+
+    def left(self: Credit, pending: int, buffered: int, size: int) -> int:
+        return int(not buffered)
+
+    patch.setattr(Credit, "left", left)
 
 
 def late_fence(patch: Patch) -> None:

@@ -114,6 +114,13 @@ BUGS: Final = [
         "postgres",
         [cases.case_29_what_is_routed_nowhere_is_a_dead_letter],
     ),
+    Bug("one by one", bugs.one_by_one, "redis-7", [cases.case_33_the_loop_has_little_to_do_with_a_message]),
+    Bug(
+        "looks all the time",
+        bugs.looks_all_the_time,
+        "kafka",
+        [cases.case_33b_a_source_that_waits_takes_no_time],
+    ),
     Bug("no bound", bugs.no_bound, "kafka", [cases.case_15_a_slow_bolt_takes_no_more_than_it_may]),
 ]
 

@@ -4,14 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+
+class Items(deque[bytes]):
+    """The items of one queue. Those who wait for one are woken, and do not look again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = asyncio.Event()
+
+    def append(self, item: bytes, /) -> None:
+        """Add the last one."""
+        super().append(item)
+        self.changed.set()
+
+    def appendleft(self, item: bytes, /) -> None:
+        """Add the first one."""
+        super().appendleft(item)
+        self.changed.set()
+
+    def extend(self, items: Iterable[bytes], /) -> None:
+        """Add the last ones."""
+        super().extend(items)
+        self.changed.set()
 
 
 class KestrelServer:
     """Queues in memory; they outlive a restart, as Kestrel's journal does."""
 
     def __init__(self) -> None:
-        self.queues: Mapping[str, deque[bytes]] = defaultdict(deque)
+        self.queues: Mapping[str, Items] = defaultdict(Items)
         self.open: dict[asyncio.StreamWriter, tuple[str, bytes]] = {}
         """The item that each connection has open."""
         self.port = 0
@@ -38,6 +62,8 @@ class KestrelServer:
         """Reset every connection."""
         for writer in list(self._writers):
             writer.transport.abort()
+        for items in self.queues.values():  # nobody waits any more
+            items.changed.set()
 
     def left(self, queue: str) -> list[bytes]:
         """The items of a queue, with those that are open, sorted."""
@@ -98,9 +124,12 @@ class KestrelServer:
         writer.write(b"END\r\n")
 
     async def _until_there(self, name: str, seconds: float, writer: asyncio.StreamWriter) -> None:
-        until = asyncio.get_running_loop().time() + seconds
-        while not self.queues[name] and asyncio.get_running_loop().time() < until and not writer.is_closing():  # noqa: ASYNC110 - an item may come from anywhere
-            await asyncio.sleep(0.002)
+        items = self.queues[name]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not items and not writer.is_closing():
+                    items.changed.clear()
+                    await items.changed.wait()
 
     def _abort(self, writer: asyncio.StreamWriter) -> None:
         if writer in self.open:
