@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import count
 from threading import get_ident
 from typing import Final
 
@@ -25,7 +26,9 @@ class Look:
     Raises :class:`RuntimeError` if it is made elsewhere than on a loop.
     """
 
-    def __init__(self, run: Running) -> None:
+    def __init__(self, run: Running, label: str) -> None:
+        self.label = label
+        """The name of the topology in metrics."""
         self._run = run
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
@@ -53,11 +56,15 @@ class Looks:
     def __init__(self, runs: Iterable[Running], *, by_task: bool = False) -> None:
         self.metrics = tuple(BY_TASK.get(metric, metric) for metric in METRICS) if by_task else METRICS
         self._by_task = by_task
-        self._looks = {run: Look(run) for run in runs}
+        self._looks: dict[Running, Look] = {}
+        for run in runs:
+            self.add(run)
 
-    def add(self, run: Running) -> None:
-        """Look at this one, too. To be called on its loop."""
-        self._looks[run] = Look(run)
+    def add(self, run: Running, label: str = "") -> None:
+        """Look at this one, too. To be called on its loop. Its ``label`` is its name, with a number if another has it:
+        two samples of one name and the same labels would be no valid metrics."""
+        self.remove(run)
+        self._looks[run] = Look(run, self._free(label or run.name))
 
     def remove(self, run: Running) -> None:
         """Look at this one no longer."""
@@ -67,7 +74,12 @@ class Looks:
         """Return all metrics, with what is measured now."""
         found = (
             each
-            for run, look in list(self._looks.items())
-            for each in measured(run.name, *look.take(), by_task=self._by_task)
+            for look in list(self._looks.values())
+            for each in measured(look.label, *look.take(), by_task=self._by_task)
         )
         return grouped(self.metrics, found)
+
+    def _free(self, label: str) -> str:
+        taken = {each.label for each in self._looks.values()}
+        numbered = (label if number == 1 else f"{label}-{number}" for number in count(1))
+        return next(each for each in numbered if each not in taken)

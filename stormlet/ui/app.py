@@ -80,7 +80,9 @@ class App:
             from stormlet.exports.prometheus import TopologyCollector, exposition
         except ModuleNotFoundError:
             return problem(501, "prometheus-client is missing: pip install 'stormlet[prometheus]'")
-        collector = TopologyCollector(*(each.running for each in self._registry.all()))
+        collector = TopologyCollector()
+        for each in self._registry.all():
+            collector.add(each.running, each.label)
         text, content_type = exposition(collector, request.headers.get("accept", ""))
         return Response(text, headers={"content-type": content_type})
 

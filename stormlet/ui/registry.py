@@ -19,7 +19,10 @@ class Registry:
 
     def add(self, running: Running, origins: Mapping[str, str] | None = None) -> Watched:
         """Show one more."""
-        watched = Watched(self._free_id(running.plan.description.name), running, origins)
+        name = running.plan.description.name
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "topology"
+        ending = self._free_ending(plain)
+        watched = Watched(plain + ending, running, origins, label=name + ending)
         self._shown[watched.id] = watched
         return watched
 
@@ -38,8 +41,7 @@ class Registry:
         known = ", ".join(self._shown)
         raise NotFound(f"there is no topology {id!r}; {f'there are {known}' if known else 'none is running'}")
 
-    def _free_id(self, name: str) -> str:
-        """Return a name as it may stand in an address, with a number if it is taken."""
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "topology"
-        numbered = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
-        return next(id for id in numbered if id not in self._shown)
+    def _free_ending(self, plain: str) -> str:
+        """Return the number by which another topology of this name is told apart; none for the first."""
+        endings = ("" if number == 1 else f"-{number}" for number in count(1))
+        return next(each for each in endings if plain + each not in self._shown)

@@ -87,9 +87,13 @@ class Reading(msgspec.Struct, frozen=True):
 class Watched:
     """One topology."""
 
-    def __init__(self, id: str, running: Running, origins: Mapping[str, str] | None = None) -> None:
-        """``origins`` has the places of settings that were laid over those of the topology."""
+    def __init__(
+        self, id: str, running: Running, origins: Mapping[str, str] | None = None, label: str = ""
+    ) -> None:
+        """``origins`` has the places of settings that were laid over those of the topology. ``label`` is its name in
+        metrics, which no other has."""
         self.id = id
+        self.label = label or id
         self.running = running
         self.name = running.plan.description.name
         self.origins = origins or {}

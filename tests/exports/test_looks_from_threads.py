@@ -20,7 +20,7 @@ async def test_another_thread_sees_what_there_is_now() -> None:
     spout = topology.spout("spout")
     topology.bolt("first", same, spout.shuffle())
     async with topology.run() as running:
-        taken = Look(running)
+        taken = Look(running, "watched")
         await (await running.emit(spout, 1))
         statistics, health = await asyncio.to_thread(taken.take)
     assert (statistics.components["spout"].acked, health.state.value) == (1, "running")
@@ -33,7 +33,7 @@ async def test_a_loop_that_is_held_up_holds_up_no_exporter(monkeypatch: pytest.M
     topology, seen = Topology("held"), list[str]()
     topology.bolt("first", same, topology.spout("spout").shuffle())
     async with topology.run() as running:
-        taken = Look(running)
+        taken = Look(running, "watched")
         thread = threading.Thread(target=lambda: seen.append(taken.take()[1].state.value))
         thread.start()
         thread.join()  # and so holds the loop
@@ -47,7 +47,7 @@ def test_a_loop_that_is_closed_leaves_its_last_word() -> None:
         topology = Topology("gone")
         topology.bolt("first", same, topology.spout("spout").shuffle())
         async with topology.run() as running:
-            return Look(running)
+            return Look(running, "watched")
 
     taken = asyncio.run(run())
     seen: list[str] = []

@@ -107,6 +107,21 @@ async def test_several_topologies_share_a_registry() -> None:
             registry.register(TopologyCollector(two))
 
 
+async def test_two_topologies_of_one_name_are_told_apart() -> None:
+    """The second has a number until it goes: no two samples have a name and all labels in common."""
+    one, two = await run_to_end(chain("twin", same)), await run_to_end(chain("twin", same, same))
+    collector = TopologyCollector(one, two)
+    body, _ = exposition(collector, OPENMETRICS)
+    samples = [sample for each in read_openmetrics(body.decode()) for sample in each.samples]
+    assert len({(each.name, *sorted(each.labels.items())) for each in samples}) == len(samples)
+    assert {each.labels["topology"] for each in samples} == {"twin", "twin-2"}
+    collector.add(two)  # once more: it is the same
+    assert value(read(collector), "stormlet_tasks", topology="twin-2", component="second") == 2
+    collector.remove(one)
+    collector.add(one)
+    assert value(read(collector), "stormlet_pending_messages", topology="twin") == 0
+
+
 async def test_the_state_of_the_run_is_told() -> None:
     """Exactly one state is 1, and it is that of ``health()``."""
     states: list[set[str]] = []

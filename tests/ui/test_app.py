@@ -120,6 +120,24 @@ async def test_prometheus_gets_the_metrics_of_all_topologies_by_the_token(runnin
     assert acked >= 10
 
 
+async def test_metrics_of_topologies_of_one_name_are_told_apart(running: Running) -> None:
+    """Each keeps its label, also when the other goes: a series never goes on as that of another topology."""
+    page = ui.app()
+    async with busy().run(dead_letters=lambda letter: None) as other, asked(page) as client:
+
+        async def labels() -> set[str]:
+            families = text_string_to_metric_families((await client.get("/metrics")).text)
+            samples = {each.name: each.samples for each in families}["stormlet_pending_messages"]
+            return {each.labels["topology"] for each in samples}
+
+        with page.showing(other):
+            page.show(running)
+            assert await labels() == {"busy", "busy-2"}
+        assert await labels() == {"busy-2"}
+        other.stop()
+        other.stop()
+
+
 async def test_it_is_mounted_under_any_prefix(running: Running) -> None:
     """With and without a slash at the end; its answers name nothing outside."""
     host = Starlette(routes=[Mount("/a/b", ui.app(running))])
