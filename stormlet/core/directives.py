@@ -7,11 +7,11 @@ under that name when not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 C = TypeVar("C", bound=type)
 
-compiled: bool = False
+compiled: Final = False
 """False here. Cython takes the name as True and leaves out the branches for the interpreter."""
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from array import array
-from itertools import islice, permutations
+from itertools import chain, islice, permutations
 from random import Random
 
 import pytest
 
-from stormlet.core.ids import BLOCK, IdSource, shard_of
+from stormlet.core.ids import BLOCK, IdSource, Twister, _blocks, shard_of
 
 
 class Scripted(Random):
@@ -97,3 +97,19 @@ def test_every_shard_gets_its_share() -> None:
     """Random roots are spread evenly over the ackers."""
     shards = [shard_of(root, 3) for root in draw(Random(9), 9000)]
     assert all(abs(shards.count(shard) - 3000) < 200 for shard in range(3))
+
+
+@pytest.mark.parametrize("seed", [0, 1, "task", 2**70])
+def test_the_twister_goes_on_where_the_generator_is(seed: int | str) -> None:
+    """What runs compiled gives the ids that the interpreted one gives, from any state (law L16)."""
+    random, same = Random(seed), Random(seed)
+    random.random(), same.random()
+    assert list(islice(Twister(random.getstate()[1]), 5000)) == list(
+        islice(chain.from_iterable(_blocks(same)), 5000)
+    )
+
+
+def test_the_twister_gives_no_zero() -> None:
+    """A state of zeros would give nothing else: what follows the first word that is not zero is an id."""
+    state = [*[0] * 10, 1, *[0] * 613, 0]
+    assert 0 not in islice(Twister(state), 1000)

@@ -1,5 +1,6 @@
 cimport cython
 from stormlet.core.groupings cimport One
+from stormlet.core.ids cimport next_id
 from stormlet.core.tuples cimport Delivered, plain_tuple
 from stormlet.runtime.wire.inbox cimport Inbox
 from stormlet.runtime.wire.outbox cimport Outbox

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stormlet.core.groupings import Many, One
-from stormlet.core.ids import IdSource
+from stormlet.core.ids import IdSource, next_id
 from stormlet.core.tuples import Lineage, Source, Tuple, joined_tuple, plain_tuple
 from stormlet.errors import InvalidEmit
 from stormlet.runtime.wire.inbox import Inbox
@@ -93,7 +93,7 @@ class Delivery(Outlet):
 
     def deliver_one(self, target: Target, value: object, root: int, lineage: Lineage) -> int:
         """Deliver one copy."""
-        edge = next(self._ids) if root else 0
+        edge = next_id(self._ids) if root else 0
         self._append(target, plain_tuple(value, self.source, lineage, root, edge))
         return edge
 
@@ -104,7 +104,7 @@ class Delivery(Outlet):
         # complete when the other is.
         edges: dict[int, int] = {}
         for anchor in anchors:
-            edge = next(self._ids)
+            edge = next_id(self._ids)
             anchor.edge ^= edge
             for root in anchor.roots:
                 edges[root] = edges.get(root, 0) ^ edge
@@ -152,7 +152,7 @@ class SingleOutlet(Delivery):
         target = self._targets[self._chooser.pick(value)]
         self._emitted += 1
         self.reached = target.ids
-        edge = next(self._ids) if root else 0
+        edge = next_id(self._ids) if root else 0
         items = target.inbox.items
         queued = len(items)
         if not queued:
