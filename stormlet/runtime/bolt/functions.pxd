@@ -5,6 +5,10 @@ from stormlet.runtime.wire.outlets cimport Outlet
 from stormlet.runtime.bolt.worker cimport Worker
 from stormlet.runtime.wire.collector cimport BoltCollector
 
+# Else each look would be one into the globals, and each comparison one of objects.
+cdef int ACKED, HELD, OPEN
+cdef object ITERATOR, PLAIN, VALUE, To
+
 cdef class FunctionWorker(Worker):
     cdef object _function
     cdef object _outlets

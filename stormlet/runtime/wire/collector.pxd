@@ -2,6 +2,9 @@ from stormlet.core.tuples cimport Delivered
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
 
+cdef int ACKED, FAILED, HELD, LOST
+cdef object PLAIN, Tuple
+
 cdef class Account:
     cdef public dict held
     cdef public long long acked
