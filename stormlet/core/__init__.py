@@ -6,6 +6,8 @@ An hour is enough to read it, in this order::
     rotating    the map of buckets in which timeouts live
     outcomes    tuples that keep a tree open, failures, dead letters, the history of attempts
     tuples      values on their way, with the edges and roots that make them part of trees
+    trees       open trees, and the table of them
+    acks        ack values on their way to an acker
     ledger      one acker's account: XOR checksums, and the verdict on each tree
     keys        equality and hashes of grouping keys
     records     record types of users: their fields and annotations

@@ -1,18 +1,10 @@
 cimport cython
+from stormlet.core.acks cimport Acks
+from stormlet.core.trees cimport OpenTree, TreeTable
 
 cdef class AckerLoad:
     cdef public Py_ssize_t trees
     cdef public Py_ssize_t limit
-
-@cython.no_gc
-cdef class OpenTree:
-    cdef public unsigned long long checksum
-    cdef public int spout
-    cdef public object message_id
-    cdef public object failure
-
-@cython.locals(tree=OpenTree)
-cpdef OpenTree new_tree(object message_id)
 
 cdef class Orphan:
     cdef public unsigned long long checksum
@@ -28,10 +20,10 @@ cdef class Ledger:
     cdef public list failed
     cdef public long long settled
 
-    @cython.locals(newest=dict, orphan=Orphan, tree=OpenTree)
-    cpdef init(self, object inits)
-    @cython.locals(newest=dict, orphan=Orphan, tree=OpenTree)
-    cpdef ack(self, object deltas)
+    @cython.locals(newest=TreeTable, orphan=Orphan, tree=OpenTree)
+    cpdef init(self, object trees)
+    @cython.locals(newest=TreeTable, orphan=Orphan, tree=OpenTree, place=Py_ssize_t, root=cython.ulonglong)
+    cpdef ack(self, Acks acks)
     cdef _ack(self, OpenTree tree)
     cdef _fail(self, OpenTree tree, object failure)
     cdef _place(self, object root)

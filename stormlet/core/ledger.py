@@ -33,14 +33,16 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Protocol
 
+from stormlet.core.acks import Acks
 from stormlet.core.directives import is_extension
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
+from stormlet.core.trees import OpenTree, tree_table
 
 if not TYPE_CHECKING and is_extension(__file__):
     import cython
@@ -59,47 +61,6 @@ class AckerLoad:
         # Bounded, as the number is an integer of C where the module is compiled.
         self.limit = sys.maxsize if high_water is None else min(2 * high_water, sys.maxsize)
         """The most trees there may be."""
-
-
-@cython.freelist(1024)
-@cython.no_gc
-@cython.cclass
-class OpenTree:
-    """One tracked message: its checksum, the spout task that waits for its verdict, and in the end the verdict.
-
-    Compiled, the garbage collector does not look into it, as open trees were most of the objects it looked at. The
-    verdict breaks a cycle through a tree, and every end of a run gives all verdicts (law C3). Only a loop that is
-    closed in the middle of a run gives none, and leaks the cycle. User code never gets hold of a tree.
-    """
-
-    __slots__ = ("checksum", "failure", "message_id", "spout")
-
-    def __init__(
-        self,
-        *,
-        message_id: object = None,
-        checksum: int = 0,
-        spout: int = 0,
-        failure: Failure | None = None,
-    ) -> None:
-        self.checksum = checksum
-        self.spout = spout
-        """The index of the spout task that gets the verdict."""
-        self.message_id = message_id
-        """The name of the message at that task."""
-        self.failure: Failure | None = failure
-        """The failure, once it has failed."""
-
-
-def new_tree(message_id: object) -> OpenTree:
-    """Return the tree of a message that is emitted now."""
-    # As calling the class does, at a fraction of the price: one is made for each message.
-    tree = OpenTree.__new__(OpenTree)
-    tree.checksum = 0
-    tree.spout = 0
-    tree.message_id = message_id
-    tree.failure = None
-    return tree
 
 
 CHOSEN = 8192
@@ -140,7 +101,7 @@ class Ledger:
     __slots__ = ("_activity", "_chosen", "_expiring", "_orphans", "_trees", "acked", "failed", "settled")
 
     def __init__(self, buckets: int = 3, restarts_on_activity: bool = False) -> None:
-        self._trees: RotatingMap[int, OpenTree] = RotatingMap(buckets)
+        self._trees: RotatingMap[int, OpenTree] = RotatingMap(buckets, make_bucket=tree_table)
         # In buckets of their own, as they rotate away where timeouts are off, too (law L5).
         self._orphans: RotatingMap[int, Orphan] = RotatingMap(buckets)
         self._activity = restarts_on_activity
@@ -191,40 +152,42 @@ class Ledger:
         that wait for :meth:`expire`."""
         return [*map(len, self._trees.buckets), self.expiring]
 
-    def init(self, inits: Mapping[int, OpenTree]) -> None:
-        """Open these trees, by root. Each enters the newest bucket and takes the place of its orphan, if there is
-        one."""
+    def init(self, trees: Iterable[OpenTree]) -> None:
+        """Open these trees. Each enters the newest bucket and takes the place of its orphan, if there is one."""
         orphans = self._orphans
         has_orphans = bool(orphans)  # rarely, so that the search in their buckets is saved for each tree
         newest = self._trees.buckets[0]
-        for root, tree in inits.items():
-            if has_orphans and (orphan := orphans.pop(root)) is not None:
+        for tree in trees:
+            if has_orphans and (orphan := orphans.pop(tree.root)) is not None:
                 # A recorded fail wins over a checksum of zero; Storm has it the other way round (law L4).
                 tree.checksum ^= orphan.checksum
                 if orphan.failure is not None:
                     self._fail(tree, orphan.failure)
                     continue
-            if tree.checksum:
-                newest[root] = tree
-            else:  # all of its acks were faster than its init
+            if not tree.checksum:  # all of its acks were faster than its init
                 self._ack(tree)
+            elif cython.compiled:
+                newest.put(tree)  # type: ignore[attr-defined]
+            else:
+                newest[tree.root] = tree
 
-    def ack(self, deltas: Mapping[int, int]) -> None:
-        """XOR these values, by root, into the checksums; a tree whose checksum becomes zero is acked."""
+    def ack(self, acks: Acks) -> None:
+        """XOR these values into the checksums; a tree whose checksum becomes zero is acked."""
         # Most trees are acked long before the first rotation, so the newest bucket is tried before the others.
         newest = self._trees.buckets[0]
         activity = self._activity
-        for root, delta in deltas.items():
+        for place in range(acks.count):
+            root = acks.roots[place]
             tree = newest.get(root)
             if tree is None:
                 tree = self.open_tree(root)
                 if tree is None:  # its init is on its way, or it was settled: nobody can know which (law L5)
                     orphan = self._orphan(root)
-                    orphan.checksum ^= delta
+                    orphan.checksum ^= acks.values[place]
                     continue
                 if activity:
                     self.reset_timeout(root)
-            tree.checksum ^= delta
+            tree.checksum ^= acks.values[place]
             if not tree.checksum:
                 if newest.pop(root, None) is None:  # it is older
                     self._leave(root)

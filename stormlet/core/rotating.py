@@ -24,14 +24,21 @@ class RotatingMap(Generic[K, V]):
     entries that have just been put.
     """
 
-    __slots__ = ("_on_expired", "buckets")
+    __slots__ = ("_make_bucket", "_on_expired", "buckets")
 
-    def __init__(self, buckets: int = 3, on_expired: Callable[[K, V], object] | None = None) -> None:
+    def __init__(
+        self,
+        buckets: int = 3,
+        on_expired: Callable[[K, V], object] | None = None,
+        *,
+        make_bucket: Callable[[], dict[K, V]] = dict[K, V],
+    ) -> None:
         if buckets < 2:
             raise ValueError(f"a RotatingMap needs at least 2 buckets, not {buckets}")
-        self.buckets: deque[dict[K, V]] = deque({} for _ in range(buckets))
+        self.buckets: deque[dict[K, V]] = deque(make_bucket() for _ in range(buckets))
         """The buckets, newest first."""
         self._on_expired = on_expired
+        self._make_bucket = make_bucket
 
     def put(self, key: K, value: V) -> None:
         """Set ``key`` in the newest bucket and remove it from any other."""
@@ -57,8 +64,9 @@ class RotatingMap(Generic[K, V]):
 
     def rotate(self) -> dict[K, V]:
         """Drop the oldest bucket and return it, after calling ``on_expired`` for each of its entries."""
+        newest = self._make_bucket()  # first, as what it raises must leave all as it was
         oldest = self.buckets.pop()
-        self.buckets.appendleft({})
+        self.buckets.appendleft(newest)
         # After the shift, so that an entry which a callback puts enters the new nursery.
         if self._on_expired is not None:
             for key, value in oldest.items():

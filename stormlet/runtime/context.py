@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 
 from stormlet.core.ids import IdSource
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.failure_log import FailureLog

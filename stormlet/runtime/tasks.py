@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from stormlet.core.ids import shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.report.connections import Connection
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.task import AckerTask
@@ -49,7 +49,7 @@ class Tasks(msgspec.Struct, frozen=True):
             *(control.inits for control in acker.unread),
             *(spout.outbox.inits for spout in self.all_spouts),
         )
-        return next((inits[root] for inits in on_their_way if root in inits), None)
+        return next((each for inits in on_their_way for each in inits if each.root == root), None)
 
     @property
     def all_spouts(self) -> Sequence[SpoutTask]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.wire.collector import BoltCollector

@@ -8,9 +8,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import shortened
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import HELD
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from stormlet import is_compiled
-from stormlet.core.ledger import OpenTree, new_tree
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree, new_tree
 from stormlet.core.tuples import PLAIN
 from stormlet.runtime.spout.messages import (
     GivenUp,
@@ -21,8 +21,8 @@ from stormlet.runtime.spout.messages import (
 )
 from stormlet.runtime.tree import Tree
 
-FIELDS = ("checksum", "spout", "message_id", "failure")
-KEPT = (*FIELDS, "value", "stream", "task", "lineage", "history", "root")
+FIELDS = ("root", "checksum", "spout", "message_id", "failure")
+KEPT = (*FIELDS, "value", "stream", "task", "lineage", "history")
 
 
 def host_message() -> HostMessage:

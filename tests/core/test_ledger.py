@@ -10,8 +10,10 @@ from itertools import permutations
 
 import pytest
 
-from stormlet.core.ledger import Ledger, OpenTree, timed_out
+from stormlet.core.acks import Acks
+from stormlet.core.ledger import Ledger, timed_out
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree
 
 A, B, C = 11, 12, 13
 """Roots."""
@@ -31,14 +33,14 @@ def xor(*edges: int) -> int:
 
 def track(ledger: Ledger, root: int, *edges: int) -> OpenTree:
     """A spout emits to so many tasks at once; the message is called after its root."""
-    tree = OpenTree(checksum=xor(*edges), spout=7, message_id=f"m{root}")
-    ledger.init({root: tree})
+    tree = OpenTree(root=root, checksum=xor(*edges), spout=7, message_id=f"m{root}")
+    ledger.init([tree])
     return tree
 
 
 def ok(ledger: Ledger, root: int, own: int, *children: int) -> None:
     """A bolt acks an input to which it has anchored these edges."""
-    ledger.ack({root: xor(own, *children)})
+    ledger.ack(Acks([(root, xor(own, *children))]))
 
 
 def verdicts(ledger: Ledger) -> list[tuple[object, Failure | None]]:
@@ -77,7 +79,7 @@ def test_fs_l1_every_step_as_a_message_of_its_own() -> None:
     tree = track(ledger, A, 100)
     checksums = [tree.checksum]
     for step in (200, 100, 200):
-        ledger.ack({A: step})
+        ledger.ack(Acks([(A, step)]))
         checksums.append(tree.checksum)
     assert checksums == [100, 172, 200, 0]
     assert verdicts(ledger) == [("m11", None)]
@@ -90,7 +92,7 @@ def test_fs_l2_a_fan_out() -> None:
     seen = []
     for step in (200, 300, 100, 200, 300):
         assert verdicts(ledger) == []
-        ledger.ack({A: step})
+        ledger.ack(Acks([(A, step)]))
         seen.append(tree.checksum)
     assert seen == [172, 384, 200 ^ 300, 300, 0]
     assert verdicts(ledger) == [("m11", None)]
@@ -265,9 +267,9 @@ def test_fs_a2_many_multi_hop_trees() -> None:
     for root in roots:
         track(ledger, root, root * 1000 + 1)
     for hop in (1, 2):
-        ledger.ack({root: xor(root * 1000 + hop, root * 1000 + hop + 1) for root in roots})
+        ledger.ack(Acks((root, xor(root * 1000 + hop, root * 1000 + hop + 1)) for root in roots))
     assert verdicts(ledger) == []
-    ledger.ack({root: root * 1000 + 3 for root in roots})
+    ledger.ack(Acks((root, root * 1000 + 3) for root in roots))
     assert verdicts(ledger) == [(f"m{root}", None) for root in roots]
     assert (len(ledger), ledger.settled) == (0, 100)
 
@@ -438,7 +440,7 @@ def test_inits_without_orphans_and_with_them_in_one_message() -> None:
     ledger = Ledger()
     ledger.fail(A, FAILED)
     ok(ledger, B, 100)
-    ledger.init({root: OpenTree(checksum=100, spout=7, message_id=f"m{root}") for root in (A, B, C)})
+    ledger.init([OpenTree(root=root, checksum=100, spout=7, message_id=f"m{root}") for root in (A, B, C)])
     assert verdicts(ledger) == [("m12", None), ("m11", FAILED)]
     assert (len(ledger), ledger.orphans) == (1, 0)
 
@@ -563,9 +565,9 @@ def test_an_expiry_goes_on_past_what_is_settled_meanwhile(monkeypatch: pytest.Mo
     ledger.rotate()
     ledger.rotate()
     ledger.expire(1, {})
-    ledger.ack({3: 100})
+    ledger.ack(Acks([(3, 100)]))
     ledger.reset_timeout(4)
-    ledger.ack(dict.fromkeys((5, 6, 7, 8), 100))
+    ledger.ack(Acks((root, 100) for root in (5, 6, 7, 8)))
     assert [name for name, failure in verdicts(ledger) if failure] == ["m1"]
     ledger.expire(2, {})
     assert verdicts(ledger) == [("m2", TIMEOUT), ("m9", TIMEOUT)]
@@ -617,7 +619,7 @@ def test_the_bucket_an_ack_finds_its_tree_in() -> None:
     for root in (A, B, C):
         track(ledger, root, 100 + root)
         ledger.rotate()
-    ledger.ack({root: 100 + root for root in (C, A, B)})
+    ledger.ack(Acks((root, 100 + root) for root in (C, A, B)))
     assert verdicts(ledger) == [("m13", None), ("m11", None), ("m12", None)]
     assert len(ledger) == 0
 
@@ -670,7 +672,7 @@ def test_trees_of_one_spout_can_be_failed() -> None:
     for root in (11, 12):
         track(ledger, root, 100)
         ledger.rotate()
-    ledger.init({13: OpenTree(checksum=1, spout=8), 14: Kept(checksum=1, spout=7)})
+    ledger.init([OpenTree(root=13, checksum=1, spout=8), Kept(root=14, checksum=1, spout=7)])
     ledger.rotate()
     assert (len(ledger), ledger.expiring) == (4, 1)
     ledger.fail_of(7, LOST)

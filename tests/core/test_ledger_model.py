@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from stormlet.core.acks import Acks
 from stormlet.core.ids import IdSource
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.schema import schema_of
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import PLAIN, Source, Tuple, joined_tuple
 from stormlet.testing.chaos.oracle import Fate, Oracle, StoredTree
 from tests.helpers import law_broken
@@ -204,7 +206,7 @@ class World:
     def deliver(self, message: Message) -> None:
         match message:
             case Message("init", root):
-                self.ledger.init({root: OpenTree(checksum=self.inits[root], spout=0, message_id=root)})
+                self.ledger.init([OpenTree(root=root, checksum=self.inits[root], spout=0, message_id=root)])
                 self.heard.init(root)
             case Message("fail", root, failure=Failure() as failure):
                 self.ledger.fail(root, failure)
@@ -217,14 +219,14 @@ class World:
         self.compare()
 
     def deliver_acks(self, messages: list[Message]) -> None:
-        """Several acks as one message: the values of one root are XORed (L2)."""
-        deltas: dict[int, int] = {}
+        """Several acks as one message, which may have a root several times (L2)."""
+        acks = Acks()
         copies: dict[int, list[Copy]] = {}
         for message in messages:
             assert message.copy is not None
-            deltas[message.root] = deltas.get(message.root, 0) ^ message.delta
+            acks.add(message.root, message.delta)
             copies.setdefault(message.root, []).append(message.copy)
-        self.ledger.ack(deltas)
+        self.ledger.ack(acks)
         for root, acked in copies.items():
             self.heard.ack(root, acked)
         self.compare()
@@ -449,7 +451,7 @@ def test_a_timeout_is_never_early_and_late_by_one_rotation_at_most(
     trees: dict[object, ModelTree] = {}
     for moment in range(60 + 90 + period * buckets + 1):
         for number in (number for number, time in enumerate(emitted) if time == moment):
-            ledger.init({number + 1: OpenTree(checksum=7, spout=0, message_id=number)})
+            ledger.init([OpenTree(root=number + 1, checksum=7, spout=0, message_id=number)])
             trees[number] = ModelTree(number, moment)
         for number in (number for number, time in resets if time == moment and number in trees):
             ledger.reset_timeout(number + 1)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from stormlet import FailureKind, Running, Topology
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.acks import Acks
+from stormlet.core.ledger import Ledger
 from stormlet.core.outcomes import Failure
+from stormlet.core.trees import OpenTree
 from stormlet.runtime.wire.outbox import Control
 from tests.law.puppets import Post, Puppets, intercept
 
@@ -30,8 +32,8 @@ def delay_inits(running: Running, seconds: float) -> None:
 
     def handle(post: Post, control: Control) -> None:
         if control.inits:
-            asyncio.get_running_loop().call_later(seconds, post, Control(control.inits, {}, [], []))
-        post(Control({}, control.acks, control.fails, control.resets))
+            asyncio.get_running_loop().call_later(seconds, post, Control(control.inits, Acks(), [], []))
+        post(Control([], control.acks, control.fails, control.resets))
 
     intercept(running, handle)
 
@@ -43,9 +45,9 @@ def send(ledger: Ledger, messages: Iterable[Message], root: int = 7) -> None:
     """Give a ledger inits, acks and fails of one root."""
     for verb, value in messages:
         if verb == "init":
-            ledger.init({root: OpenTree(checksum=value, spout=0, message_id="message")})
+            ledger.init([OpenTree(root=root, checksum=value, spout=0, message_id="message")])
         elif verb == "ack":
-            ledger.ack({root: value})
+            ledger.ack(Acks([(root, value)]))
         else:
             ledger.fail(root, FAILED)
 

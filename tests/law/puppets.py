@@ -239,7 +239,7 @@ class Tap:
     @property
     def acks(self) -> list[tuple[int, int]]:
         """Roots and values of all acks that were sent."""
-        return [each for _, control in self.sent for each in control.acks.items()]
+        return [each for _, control in self.sent for each in control.acks]
 
 
 def xor(values: Iterable[int]) -> int:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stormlet import Running, Stream, Topology, Tree, TupleTimedOut
+from stormlet.core.acks import Acks
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.runtime.wire.outbox import Control
 from stormlet.testing import run_simulated
@@ -168,7 +169,7 @@ async def test_L12_a_rotation_waits_in_the_queue_of_an_acker_that_is_awake() -> 
         acker = ackers(running)[0]
         ((root, pending),) = acker.ledger.oldest()
         acker.rotate_soon()
-        acker.post(Control({}, {root: pending.checksum}, [], []))
+        acker.post(Control([], Acks([(root, pending.checksum)]), [], []))
         for _ in range(3):
             acker.rotate_soon()
         assert await tree == []
@@ -184,7 +185,7 @@ async def test_L12_the_end_comes_after_the_messages_before_it() -> None:
         acker = ackers(running)[0]
         ((root, pending),) = acker.ledger.oldest()
         acker.rotate_soon()
-        acker.post(Control({}, {root: pending.checksum}, [], []))
+        acker.post(Control([], Acks([(root, pending.checksum)]), [], []))
         acker.fail_all(Failure(FailureKind.SHUTDOWN))
         assert await tree == []
 
@@ -249,7 +250,7 @@ async def test_L12_a_large_expiry_is_not_put_off_by_messages() -> None:
         for _ in range(3):
             acker.rotate_soon()
         for turn in range(100):
-            acker.post(Control({}, dict.fromkeys(range(100 * turn, 100 * turn + 100), 1), [], []))
+            acker.post(Control([], Acks((100 * turn + number, 1) for number in range(100)), [], []))
             await asyncio.sleep(0)
         assert acker.statistics().failed == 2000
 

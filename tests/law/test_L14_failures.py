@@ -25,6 +25,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from stormlet.core.acks import Acks
 from tests.cast import Batches, same, wait_for_ever
 from tests.engines import Engine
 from tests.law.puppets import Puppets, ackers, script, settle, until
@@ -230,7 +231,7 @@ async def test_L14_timeout_of_what_nobody_holds_names_nobody() -> None:
         await settle()
         puppets[0].ack_all()
         outbox = running._tasks.bolts["puppets"][0].outbox
-        outbox.acks.clear()
+        outbox.acks = Acks()
         outbox.run = 0
         failure = await failure_of(tree)
     assert (failure.kind, failure.holders) == (FailureKind.TIMEOUT, ())

@@ -128,8 +128,8 @@ async def test_L2_init_has_the_root_and_the_xor_of_the_edges() -> None:
         await running.emit(feed, "x")
         await settle()
     ((_, control),) = tap.sent
-    ((root, tree),) = control.inits.items()
-    assert {tup.root for tup in puppets.got} == {root}
+    (tree,) = control.inits
+    assert {tup.root for tup in puppets.got} == {tree.root}
     assert not control.acks
     assert tree.checksum == xor(tup.edge for tup in puppets.got)
 
@@ -208,5 +208,5 @@ async def test_L2_messages_of_one_root_leave_as_one() -> None:
         edges = [tup.edge for tup in leaves.got]
         leaves.ack_all()
         await tree
-    assert [control.acks for _, control in tap.sent] == [{root: xor(edges)} for root, _ in tap.acks]
+    assert [control.acks.xored() for _, control in tap.sent] == [{root: xor(edges)} for root, _ in tap.acks]
     assert len(edges) == 50

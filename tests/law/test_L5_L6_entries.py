@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stormlet import Running, Topology, TupleTimedOut
+from stormlet.core.acks import Acks
 from stormlet.core.ledger import Ledger
 from stormlet.report.statistics import SUMMED, TaskStatistics
 from stormlet.runtime.wire.outbox import Control
@@ -61,8 +62,8 @@ def damage_acks(running: Running, times: int) -> None:
 
     def handle(post: Post, control: Control) -> None:
         for _ in range(times):
-            post(Control({}, dict(control.acks), [], []))
-        post(Control(control.inits, {}, control.fails, control.resets))
+            post(Control([], control.acks, [], []))
+        post(Control(control.inits, Acks(), control.fails, control.resets))
 
     intercept(running, handle)
 
@@ -160,7 +161,11 @@ async def test_L6_the_shard_of_a_tree_is_its_root_modulo_the_ackers() -> None:
 
 def roots_of(control: Control) -> list[int]:
     """All roots that a control message speaks of."""
-    return [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
+    return [
+        *(tree.root for tree in control.inits),
+        *(root for root, _ in (*control.acks, *control.fails)),
+        *control.resets,
+    ]
 
 
 @pytest.mark.simulated_time

@@ -7,8 +7,9 @@ import gc
 import pytest
 
 from stormlet import Topology
-from stormlet.core.ledger import OpenTree
+from stormlet.core.acks import Acks
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree
 from stormlet.runtime.acker.holders import FoundHolders, HolderScan
 from stormlet.runtime.tasks import Directory
 from stormlet.runtime.wire.outbox import Control
@@ -42,9 +43,9 @@ async def test_a_message_is_known_before_its_acker_has_read_of_it() -> None:
     topology = Topology("unread")
     topology.bolt("ignore", ignore, topology.spout("feed").shuffle())
     async with topology.run() as running:
-        directory, tree = Directory(), OpenTree(message_id="the message")
+        directory, tree = Directory(), OpenTree(root=7, message_id="the message")
         directory.tasks = running._tasks
-        running._tasks.ackers[0].post(Control({7: tree}, dict.fromkeys(range(8, 18), 1), [], []))
+        running._tasks.ackers[0].post(Control([tree], Acks((root, 1) for root in range(8, 18)), [], []))
         assert directory.message_id([6, 7]) == "the message"
         running._tasks.ackers[0].fail_all(Failure(FailureKind.SHUTDOWN))
 

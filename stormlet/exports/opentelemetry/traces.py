@@ -25,8 +25,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, TracerProvider
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.shortened import shortened
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.errors import InvalidConfiguration
 from stormlet.exports.opentelemetry.contexts import parent_in

@@ -1,7 +1,7 @@
 cimport cython
 from stormlet.core.ledger cimport AckerLoad
 from stormlet.core.ledger cimport Ledger
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.slices cimport Activity
 from stormlet.runtime.wire.outbox cimport Control
 

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from stormlet.core.ledger import AckerLoad, Ledger, OpenTree
+from stormlet.core.ledger import AckerLoad, Ledger
+from stormlet.core.trees import OpenTree
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.wire.outbox import Control
 

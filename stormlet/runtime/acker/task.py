@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from stormlet.core.ledger import AckerLoad, Ledger, OpenTree
+from stormlet.core.ledger import AckerLoad, Ledger
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.acker.bookkeeper import Bookkeeper, Verdicts

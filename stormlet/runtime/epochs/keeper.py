@@ -31,13 +31,13 @@ from collections.abc import Callable
 from functools import partial
 from time import time
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.progress import EpochState
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.committed import Committed
 from stormlet.core.state.epochs import Closed
 from stormlet.core.state.lengths import Length
 from stormlet.core.state.states import State
+from stormlet.core.trees import OpenTree
 from stormlet.errors import StillHeld
 from stormlet.model.configuration import Configuration
 from stormlet.report.failures import log_fields

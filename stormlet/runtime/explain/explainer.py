@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind, Place
+from stormlet.core.trees import OpenTree
 from stormlet.errors import NotTracked
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation, Occupation, TreeState
@@ -124,7 +124,7 @@ class Explainer:
                 yield task.plan.name
         # A tree without outstanding tuples is no mystery while its acks are on their way.
         acker = self._tasks.acker_of(root)
-        if any(_is_settled_in(root, control.acks, control.fails) for control in acker.unread):
+        if any(_is_settled_in(root, control.acks.xored(), control.fails) for control in acker.unread):
             yield acker.name
 
     # Explaining.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import HELD, Lineage
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.wire.collector import AnyTuple

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import spelt
+from stormlet.core.trees import OpenTree
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import log_fields
 from stormlet.runtime.explain.explainer import UNRECORDED, Explainer

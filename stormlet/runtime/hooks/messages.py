@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.model.hooks import SpoutAckInfo, SpoutFailInfo
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.hooks.calls import TaskHooks

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stormlet.core.groupings import Grouping
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.model.components import BoltBase, Spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Worker

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure

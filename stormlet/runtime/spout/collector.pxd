@@ -1,5 +1,5 @@
 cimport cython
-from stormlet.core.ledger cimport OpenTree, new_tree
+from stormlet.core.trees cimport OpenTree, new_tree
 from stormlet.runtime.spout.messages cimport lineage_now
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.tracker cimport Tracker

@@ -8,9 +8,9 @@ from functools import partial
 from itertools import repeat
 from operator import is_
 
-from stormlet.core.ledger import OpenTree, new_tree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.shortened import shortened
+from stormlet.core.trees import OpenTree, new_tree
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit, TopologyStopping
 from stormlet.model.checks.numbers import is_int

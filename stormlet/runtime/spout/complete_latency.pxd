@@ -1,5 +1,5 @@
 from stormlet.core.histogram cimport Histogram
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.trees cimport OpenTree
 
 cdef class CompleteLatency:
     cdef public OpenTree tree

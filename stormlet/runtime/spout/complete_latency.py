@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stormlet.core.histogram import Histogram
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 
 OLDEST = 60.0
 """Seconds after which another message is measured, if statistics are asked for meanwhile."""

@@ -1,5 +1,5 @@
 cimport cython
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.spout.messages cimport Message
 from stormlet.runtime.spout.tracker cimport Tracker
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import msgspec
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.state.redeliveries import Given, Redeliveries
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit
 from stormlet.model.components import SourceEpoch

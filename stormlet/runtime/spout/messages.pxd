@@ -1,5 +1,5 @@
 cimport cython
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.trees cimport OpenTree
 
 cpdef lineage_now(object topology, object origin, object attempt)
 
@@ -10,7 +10,6 @@ cdef class Message(OpenTree):
     cdef public object task
     cdef public object lineage
     cdef public object history
-    cdef public unsigned long long root
 
 @cython.no_gc
 cdef class SpoutMessage(Message):

@@ -10,8 +10,8 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final
 
 from stormlet.core.directives import is_extension
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, History
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.runtime.tree import Tree
 
@@ -38,7 +38,7 @@ NOTHING_YET: Final = History()
 class Message(OpenTree):
     """One value and what became of it so far."""
 
-    __slots__ = ("history", "lineage", "root", "stream", "task", "value")
+    __slots__ = ("history", "lineage", "stream", "task", "value")
 
     def __init__(
         self, value: object, stream: str, task: int | None, lineage: Lineage, *, message_id: object = None
@@ -51,8 +51,6 @@ class Message(OpenTree):
         """The lineage that the tuples of the running attempt inherit."""
         self.history = NOTHING_YET
         """The failure of each attempt so far."""
-        self.root = 0
-        """The root of the running or last attempt; 0 before the first one that found room."""
 
     @property
     def attempts(self) -> int:

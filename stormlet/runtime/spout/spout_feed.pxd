@@ -1,5 +1,5 @@
 cimport cython
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.spout.feeds cimport Feed
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.tracker cimport Tracker

@@ -7,9 +7,9 @@ from inspect import isawaitable
 from itertools import islice
 from typing import Any, Protocol
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.state.redeliveries import Redeliveries
+from stormlet.core.trees import OpenTree
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.model.components import ReliableSpout, Spout, TaskContext, overrides
 from stormlet.model.plan import TaskPlan

@@ -15,10 +15,10 @@ from functools import partial
 import msgspec
 
 from stormlet.core.ids import IdSource
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.state.redeliveries import Redeliveries
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan

@@ -1,7 +1,7 @@
 cimport cython
 from stormlet.core.ledger cimport AckerLoad
-from stormlet.core.ids cimport shard_of
-from stormlet.core.ledger cimport OpenTree
+from stormlet.core.ids cimport next_id, shard_of
+from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.spout.complete_latency cimport CompleteLatency
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
@@ -43,7 +43,7 @@ cdef class Tracker:
     cdef CompleteLatency _latency
 
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
-    @cython.locals(load=AckerLoad)
+    @cython.locals(load=AckerLoad, root=cython.ulonglong)
     cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)
     cdef _overflow(self, Outlet outlet, OpenTree tree)
     cdef Outlet _outlet(self, object stream, object task)

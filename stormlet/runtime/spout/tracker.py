@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from stormlet.core.ids import IdSource, shard_of
-from stormlet.core.ledger import AckerLoad, OpenTree
+from stormlet.core.ids import IdSource, next_id, shard_of
+from stormlet.core.ledger import AckerLoad
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage
 from stormlet.model.components import SourceEpoch
 from stormlet.model.plan import TaskPlan
@@ -262,7 +263,7 @@ class Tracker:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
             return
-        root = next(self._ids)
+        root = next_id(self._ids)
         load = self._loads[shard_of(root, len(self._loads))]
         # Decided here and not by the acker, which would have to be asked first.
         if load.trees >= load.limit:
@@ -270,7 +271,7 @@ class Tracker:
             return
         if type(tree) is HostMessage:
             tree.collect_under(root)
-        elif isinstance(tree, Message):
+        else:
             tree.root = root
         tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
@@ -278,7 +279,7 @@ class Tracker:
             # One message at a time is measured: the clock costs as much as a tenth of an acked tuple.
             if self._latency.tree is None:
                 self._latency.begin(tree)
-            self._outbox.inits[root] = tree
+            self._outbox.inits.append(tree)
             load.trees += 1
         else:
             self.outcomes.append(tree)  # law L11

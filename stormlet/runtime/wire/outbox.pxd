@@ -1,11 +1,12 @@
 cimport cython
+from stormlet.core.acks cimport Acks
 from stormlet.runtime.occupation cimport Occupation
 from stormlet.runtime.wire.inbox cimport Inbox
 from stormlet.runtime.wire.loop_thread cimport LoopThread
 
 cdef class Control:
-    cdef public dict inits
-    cdef public dict acks
+    cdef public list inits
+    cdef public Acks acks
     cdef public list fails
     cdef public list resets
 
@@ -14,14 +15,14 @@ cdef class Outbox:
     cdef object _failed
     cdef object _loop
     cdef public object posts
-    cdef public dict acks
+    cdef public Acks acks
     cdef public bint armed
     cdef public list awaited
     cdef public object consumers
     cdef public list crowded
     cdef public list fails
     cdef public list found_empty
-    cdef public dict inits
+    cdef public list inits
     cdef public list resets
     cdef public bint sliced
     cdef public int state
@@ -36,7 +37,6 @@ cdef class Outbox:
     cdef _move(self, tuple moves)
     cpdef ack(self, unsigned long long root, unsigned long long edge)
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)
-    @cython.locals(root=object)
     cdef _end_run(self)
     @cython.locals(inbox=Inbox)
     cpdef full_consumer(self)

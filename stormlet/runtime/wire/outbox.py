@@ -1,8 +1,8 @@
 """The unsent items of one task, and the rule that sends them (law F1, F4).
 
-Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
-likewise; consumers are woken at the same moment, each by the task that has found its inbox empty. Tuples of one
-tree mostly come one after another: what such a *run* of acks says is XORed before it goes to the dict. *Armed* means
+Ack values leave as one message per acker and slice, inits likewise; consumers are woken at the same moment, each by
+the task that has found its inbox empty. Tuples of one tree mostly come one after another: what such a *run* of acks
+says is XORed before it is noted, and a root that comes again later is noted again. *Armed* means
 that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first unsent item
 has asked for. A task that is armed and never flushes would stop every other one that delivers to the same inbox.
 """
@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
+from stormlet.core.acks import Acks
 from stormlet.core.ids import shard_of
-from stormlet.core.ledger import OpenTree
 from stormlet.core.life import IllegalTransition, OutboxEvent, OutboxState, outbox_moves
 from stormlet.core.outcomes import Failure
+from stormlet.core.trees import OpenTree
 from stormlet.runtime.occupation import BLOCKED, Occupation
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.loop_thread import LoopThread
@@ -35,8 +36,8 @@ class Control:
 
     def __init__(
         self,
-        inits: dict[int, OpenTree],
-        acks: dict[int, int],
+        inits: list[OpenTree],
+        acks: Acks,
         fails: list[tuple[int, Failure]],
         resets: list[int],
     ) -> None:
@@ -102,8 +103,8 @@ class Outbox:
         """True if a flush is certain to come; follows from the state."""
         self.sliced = True
         """True if the task's user code runs in slices of its own; concurrent calls do not (law B3)."""
-        self.inits: dict[int, OpenTree] = {}
-        self.acks: dict[int, int] = {}
+        self.inits: list[OpenTree] = []
+        self.acks = Acks()
         self.run = 0
         """The root of the run of acks that goes on; 0 if there is none."""
         self.delta = 0
@@ -178,18 +179,17 @@ class Outbox:
     def unsent_acks(self) -> Mapping[int, int]:
         """Every unsent ack value, by root."""
         self._end_run()
-        return self.acks
+        return self.acks.xored()
 
     def _end_run(self) -> None:
-        root = self.run
-        if root:
-            self.acks[root] = self.acks.get(root, 0) ^ self.delta
+        if self.run:
+            self.acks.add(self.run, self.delta)
             self.run = 0
 
     def flush(self) -> None:
         """Send everything."""
         self._end_run()
-        if self.acks or self.inits or self.fails or self.resets:
+        if self.acks.count or self.inits or self.fails or self.resets:
             self._post()
         if self.found_empty:
             for inbox in self.found_empty:
@@ -255,7 +255,7 @@ class Outbox:
         """Send each entry once, whatever raises meanwhile: an init that arrives twice may have two verdicts."""
         posts = self.posts
         whole = Control(self.inits, self.acks, self.fails, self.resets)
-        self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
+        self.inits, self.acks, self.fails, self.resets = [], Acks(), [], []
         if len(posts) == 1:
             posts[0](whole)
             return
@@ -265,11 +265,11 @@ class Outbox:
 
 
 def _split(whole: Control, ackers: int) -> Sequence[Control]:
-    controls = [Control({}, {}, [], []) for _ in range(ackers)]
-    for root, tree in whole.inits.items():
-        controls[shard_of(root, ackers)].inits[root] = tree
-    for root, delta in whole.acks.items():
-        controls[shard_of(root, ackers)].acks[root] = delta
+    controls = [Control([], Acks(), [], []) for _ in range(ackers)]
+    for tree in whole.inits:
+        controls[shard_of(tree.root, ackers)].inits.append(tree)
+    for root, value in whole.acks:
+        controls[shard_of(root, ackers)].acks.add(root, value)
     for root, failure in whole.fails:
         controls[shard_of(root, ackers)].fails.append((root, failure))
     for root in whole.resets:

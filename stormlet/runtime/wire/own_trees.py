@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stormlet.core.ids import IdSource, shard_of
-from stormlet.core.ledger import AckerLoad, new_tree
+from stormlet.core.ledger import AckerLoad
+from stormlet.core.trees import new_tree
 from stormlet.core.tuples import PLAIN
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.wire.outbox import Outbox
@@ -31,11 +32,12 @@ class OwnTrees:
         """Deliver a value as the root of such a tree. There is no high water: nothing could be done about it here."""
         root = next(self._ids)
         tree = new_tree(None)
+        tree.root = root
         tree.checksum = outlet.deliver(value, root, PLAIN)
         if not outlet.reached:
             return
         tree.spout = self._number
-        self._outbox.inits[root] = tree
+        self._outbox.inits.append(tree)
         self._loads[shard_of(root, len(self._loads))].trees += 1
         self._epoch.begin_own()
         # If its input fails and is replayed alone, this would come twice (law X6).

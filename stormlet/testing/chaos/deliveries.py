@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.acks import Acks
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.task import SpoutTask
@@ -93,8 +94,8 @@ class DisturbedPost:
         """Hand on a control message, or parts of it."""
         run, witness, place = self._run, self._run.witness, self._plan.name
         run.engine_fault(self._plan)
-        for root, tree in control.inits.items():
-            witness.emitted(self._plan, root, tree)
+        for tree in control.inits:
+            witness.emitted(self._plan, tree.root, tree)
         witness.extended(control.resets)
         for each in self._lossy(control):
             if (random := run.strikes(FaultKind.DELAY, place)) is not None:
@@ -113,21 +114,25 @@ class DisturbedPost:
         if self._run.witness.timeout is None or not (control.acks or control.fails):
             return [control]
         if self._strikes(FaultKind.DROP, "acks and fails of {} are lost", control):
-            return [Control(control.inits, {}, [], control.resets)]
+            return [Control(control.inits, Acks(), [], control.resets)]
         if self._strikes(FaultKind.DUPLICATE, "acks and fails of {} arrive twice", control):
-            return [control, Control({}, control.acks, control.fails, [])]
+            return [control, Control([], control.acks, control.fails, [])]
         return [control]
 
     def _strikes(self, kind: FaultKind, text: str, control: Control) -> bool:
         struck = self._run.strikes(kind, self._plan.name) is not None
         if struck:
             self._run.journal.note(f"FAULT: {text}", self._plan.name)
-            self._run.witness.disturbed([*control.acks, *(root for root, _ in control.fails)])
+            self._run.witness.disturbed([root for root, _ in (*control.acks, *control.fails)])
         return struck
 
     def _delay(self, control: Control, seconds: float) -> None:
         self._run.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
-        roots = [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
+        roots = [
+            *(tree.root for tree in control.inits),
+            *(root for root, _ in (*control.acks, *control.fails)),
+        ]
+        roots += control.resets
         self._run.witness.disturbed(roots)
         self._run.witness.extended(roots)
         asyncio.get_running_loop().call_later(seconds, self._post, control)

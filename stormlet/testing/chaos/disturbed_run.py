@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.trees import OpenTree
 from stormlet.errors import TaskKilled
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.report.explanation import Explanation

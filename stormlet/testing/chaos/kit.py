@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from stormlet.core.groupings import Fields, Grouping, PartialKey
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.trees import OpenTree
 from stormlet.model.components import Bolt, BoltBase, ReliableSpout, Spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Worker

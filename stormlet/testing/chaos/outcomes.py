@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.trees import OpenTree
 from stormlet.model.components import Spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.messages import HostMessage, Message

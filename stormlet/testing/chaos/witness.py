@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout import messages

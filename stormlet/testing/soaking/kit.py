@@ -79,7 +79,7 @@ class SoakedKit(DisturbedKit):
     def _post(self, plan: TaskPlan, post: Post, control: Control) -> None:
         witness = self.run.witness
         assert isinstance(witness, SteadyWitness)
-        for root, tree in control.inits.items():
-            witness.emitted(plan, root, tree)
+        for tree in control.inits:
+            witness.emitted(plan, tree.root, tree)
         witness.timeouts_reset |= bool(control.resets)
         post(control)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, MutableSet
 from typing import Any, TypeVar
 
-from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import ACKED, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.testing.chaos.journal import Journal, Tree

@@ -62,7 +62,7 @@ def an_ack_too_early(patch: pytest.MonkeyPatch) -> None:
     init = Ledger.init
 
     def at_once(self: Ledger, inits: Any) -> None:
-        for tree in inits.values():
+        for tree in inits:
             tree.checksum = 0
         init(self, inits)
 

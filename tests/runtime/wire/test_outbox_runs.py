@@ -25,7 +25,7 @@ class Acker:
         self.acks: list[dict[int, int]] = []
 
     def post(self, control: Control) -> None:
-        self.acks.append(dict(control.acks))
+        self.acks.append(control.acks.xored())
 
 
 def fail(error: Exception) -> None:

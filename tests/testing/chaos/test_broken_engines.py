@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from stormlet import Topology
 from stormlet.core import progress
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.acks import Acks
+from stormlet.core.ledger import Ledger
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import Step
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.runtime.acker.bookkeeper import Bookkeeper
 from stormlet.runtime.acker.task import AckerTask, DeadSpout
@@ -75,8 +77,8 @@ def verdicts_go_to_the_first_spout(patch: Patch) -> None:
     """Law S1."""
     init = Ledger.init
 
-    def patched(self: Any, inits: Mapping[int, OpenTree]) -> None:
-        for tree in inits.values():
+    def patched(self: Any, inits: Sequence[OpenTree]) -> None:
+        for tree in inits:
             tree.spout = 0
         init(self, inits)
 
@@ -88,7 +90,7 @@ def unsent_acks_die_with_the_task(patch: Patch) -> None:
     lose = BoltTask.lose
 
     def patched(self: Any, error: Exception) -> None:
-        self.outbox.acks.clear()
+        self.outbox.acks = Acks()
         self.outbox.run = 0
         lose(self, error)
 
@@ -150,7 +152,7 @@ def fails_are_forgotten(patch: Patch) -> None:
     """A fail has no effect (law L4)."""
 
     def fail(self: Any, root: int, failure: Failure) -> None:
-        self.ack({root: 0})
+        self.ack(Acks([(root, 0)]))
 
     patch.setattr(Ledger, "fail", fail)
 

@@ -12,9 +12,11 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.acks import Acks
+from stormlet.core.ledger import Ledger
 from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.retries import ReplayPolicy
+from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Source
 from stormlet.runtime.wire.outbox import Control
 from stormlet.spark.engine.partition.account import Account
@@ -114,11 +116,11 @@ class Inputs:
 
     def begin(self, attempts: Iterable[tuple[int, int, Input]]) -> None:
         """Begin attempts: each is the root, the XOR of the edges that it was delivered with, and the input."""
-        inits: dict[int, OpenTree] = {}
+        trees: list[OpenTree] = []
         for root, checksum, each in attempts:
             self._open[root] = each
-            inits[root] = OpenTree(message_id=root, checksum=checksum)
-        self._ledger.init(inits)
+            trees.append(OpenTree(root=root, message_id=root, checksum=checksum))
+        self._ledger.init(trees)
 
     def begin_batch(self, batch: Batch) -> None:
         """Begin the first attempts here at all inputs of a batch."""
@@ -128,11 +130,8 @@ class Inputs:
         """Take note of acks and fails of bolts."""
         self._fails += control.fails
         acks = self._acks
-        if not acks:
-            self._acks = control.acks
-            return
-        for root, delta in control.acks.items():
-            acks[root] = acks.get(root, 0) ^ delta
+        for root, value in control.acks:
+            acks[root] = acks.get(root, 0) ^ value
 
     def settle(self) -> Sequence[Input]:
         """Take the outcomes so far; return the inputs that are to be executed again."""
@@ -145,7 +144,7 @@ class Inputs:
                 self._ack_all(batch)
                 return ()
             self._take_up(batch)
-        self._ledger.ack(acks)
+        self._ledger.ack(Acks(acks.items()))
         for root, failure in fails:
             self._ledger.fail(root, failure)
         return self._verdicts()
