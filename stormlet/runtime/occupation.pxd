@@ -13,6 +13,8 @@ cdef class Occupation:
     cdef bint _running
     cdef bint _began
     cdef double _since
+    cdef double _ran
+    cdef double _step
     cdef Py_ssize_t _waits
     cdef Py_ssize_t _is_awaiting
     cdef Py_ssize_t _is_blocked
@@ -21,12 +23,16 @@ cdef class Occupation:
 
     @cython.locals(steps=Steps, before=int)
     cpdef int switch(self, int doing)
+    @cython.locals(now=cython.double)
     cpdef begin_step(self, Steps steps)
-    cpdef end_step(self, Steps steps)
+    @cython.locals(now=cython.double, seconds=cython.double)
+    cpdef end_step(self, int before, int after)
     @cython.locals(now=cython.double, seconds=cython.double)
     cpdef look(self)
-    @cython.locals(part=cython.double, left=Py_ssize_t, taken=Py_ssize_t)
     cpdef note(self, int doing, int by)
+    @cython.locals(seconds=cython.double)
+    cdef _settle(self, double now)
+    @cython.locals(part=cython.double, left=Py_ssize_t, taken=Py_ssize_t)
     cdef _share(self, double seconds)
     cdef _count(self, int doing, int by)
 

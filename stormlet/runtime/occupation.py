@@ -30,7 +30,7 @@ LIMITED: Final = 4
 
 
 class Occupation:
-    """The sums of one task, up to its last step."""
+    """The sums of one task, up to the last look."""
 
     __slots__ = (
         "_began",
@@ -39,8 +39,10 @@ class Occupation:
         "_is_awaiting",
         "_is_blocked",
         "_is_limited",
+        "_ran",
         "_running",
         "_since",
+        "_step",
         "_waits",
         "awaiting",
         "blocked",
@@ -69,7 +71,12 @@ class Occupation:
         """The number of calls that may be under way at a time."""
         self._running = False
         self._began = False
+        self._step = 0.0
+        """The time when the step that runs began, or when it was looked at last."""
+        # Since then each of its coroutines waits for the same things as now, whenever it is suspended.
         self._since = 0.0
+        self._ran = 0.0
+        """The seconds of steps since then."""
         # The numbers of suspended coroutines, all that are not idle and by what they wait for.
         self._waits = 0
         self._is_awaiting = 0
@@ -86,22 +93,6 @@ class Occupation:
         steps.doing = doing
         return before
 
-    def begin_step(self, steps: Steps) -> None:
-        """A step of a coroutine begins."""
-        self.look()
-        if steps.doing:
-            self._count(steps.doing, -1)
-        self._began = self._running = True
-        self.current = steps
-
-    def end_step(self, steps: Steps) -> None:
-        """It ends."""
-        self.look()
-        self._running = False
-        self.current = None
-        if steps.doing:
-            self._count(steps.doing, 1)
-
     def note(self, doing: int, by: int) -> None:
         """So many more wait for this by whom the task works, as the host."""
         self.look()
@@ -115,14 +106,44 @@ class Occupation:
     def look(self) -> None:
         """Bring the sums up to now."""
         now = self._clock()
+        if self._running:
+            seconds = now - self._step
+            self._step = now
+            self.on_loop += seconds
+            self._ran += seconds
+        self._settle(now)
+
+    def begin_step(self, steps: Steps) -> None:
+        """A step of a coroutine begins."""
+        self.current = steps
+        self._running = True
+        self._step = now = self._clock()
+        if not self._began:
+            self._began = True
+            self._since, self._ran = now, 0.0
+
+    def end_step(self, before: int, after: int) -> None:
+        """It ends; its coroutine has waited for the one, and now does for the other."""
+        self.current = None
+        now = self._clock()
+        if self._running:  # else its task has ended
+            seconds = now - self._step
+            self.on_loop += seconds
+            self._ran += seconds
+        if after != before:  # as few steps do of those that a busy task takes, which awaits again and again
+            self._settle(now)
+            self._count(before, -1)
+            self._count(after, 1)
+        self._running = False
+
+    def _settle(self, now: float) -> None:
+        """Add the time until now, in which each coroutine waited for the same as it still does, when suspended."""
         if self._began:
             seconds = now - self._since
             self.uptime += seconds
-            if self._running:
-                self.on_loop += seconds
-            elif self._waits:
-                self._share(seconds)
-        self._since = now
+            if self._waits:
+                self._share(seconds - self._ran)
+        self._since, self._ran = now, 0.0
 
     def _share(self, seconds: float) -> None:
         # Of a coroutine that waits within another wait, as for room within a tick, the inner one counts, which is the
@@ -145,6 +166,8 @@ class Occupation:
             self.limited += left * part
 
     def _count(self, doing: int, by: int) -> None:
+        if doing == IDLE:
+            return
         self._waits += by
         if doing == AWAITING:
             self._is_awaiting += by
@@ -168,18 +191,9 @@ class Steps:
         self._send = coroutine.send
         self._occupation = occupation
 
-    def send(self, value: Any, /) -> Any:
-        """As a coroutine does."""
-        self._occupation.begin_step(self)
-        try:
-            return self._send(value)
-        except BaseException:
-            self.doing = IDLE  # it is over
-            raise
-        finally:
-            self._occupation.end_step(self)
-
     def __next__(self) -> Any:
+        # What asyncio calls, for each step in which nothing is thrown.
+        before = self.doing
         self._occupation.begin_step(self)
         try:
             return self._send(None)
@@ -187,18 +201,26 @@ class Steps:
             self.doing = IDLE  # it is over
             raise
         finally:
-            self._occupation.end_step(self)
+            self._occupation.end_step(before, self.doing)
+
+    def send(self, value: Any, /) -> Any:
+        """As a coroutine does."""
+        return self._step(self._send, value)
 
     def throw(self, *error: Any) -> Any:
         """As a coroutine does."""
+        return self._step(self._coroutine.throw, *error)
+
+    def _step(self, step: Callable[..., Any], *arguments: Any) -> Any:
+        before = self.doing
         self._occupation.begin_step(self)
         try:
-            return self._coroutine.throw(*error)
+            return step(*arguments)
         except BaseException:
-            self.doing = IDLE  # it is over
+            self.doing = IDLE
             raise
         finally:
-            self._occupation.end_step(self)
+            self._occupation.end_step(before, self.doing)
 
     def close(self) -> None:
         """As a coroutine does."""
