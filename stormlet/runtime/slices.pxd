@@ -35,6 +35,7 @@ cdef class TimedSlices(_Turns):
     cdef double _used
 
     cdef bint _has_budget(self) except -1
+    cpdef bint go_on(self, double now, bint in_slice) except -1
     @cython.locals(seconds=cython.double)
     cdef bint _spend(self, Pace pace, double now) except -1
     cdef _open(self)
@@ -43,4 +44,6 @@ cdef class CountedSlices(_Turns):
     cdef object _random
     cdef Py_ssize_t _left
 
+    cpdef bint go_on(self, double now, bint in_slice) except -1
+    cdef _count(self, Py_ssize_t executed)
     cdef _open(self)

@@ -111,6 +111,12 @@ class Slices(Protocol):
         ``awaited`` says whether anything may have been awaited in that chunk, ``now`` is the time if it is known."""
         ...
 
+    def go_on(self, now: float, in_slice: bool) -> bool:
+        """To be asked by what has executed one tuple until now, and would execute another one: whether it may. If not,
+        it must await :meth:`turn`. ``in_slice`` says that it has awaited nothing since it was allowed to the last time;
+        else a slice begins."""
+        ...
+
     async def turn(self) -> None:
         """Wait for a later iteration with budget left."""
         ...
@@ -220,6 +226,17 @@ class TimedSlices(_Turns):
             return False
         return self._spend(pace, self._time() if now is None else now)
 
+    def go_on(self, now: float, in_slice: bool) -> bool:
+        if not in_slice and (self._waiting or self._returned or self._entering):
+            return False
+        if not self._opened or not self._watched:
+            self._open()
+            self.watch()
+        elif now >= self._until:
+            self._exhausted = True
+        self._last = now
+        return not self._exhausted
+
     def _spend(self, pace: Pace, now: float) -> bool:
         # One reading of the clock serves three purposes: the pace, the share that goes unwatched, and the budget.
         seconds = now - self._last
@@ -266,14 +283,21 @@ class CountedSlices(_Turns):
         self._left = 0
 
     def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
-        if not self._opened:
-            self._open()
+        self._count(executed)
         # Small and never the same: chunks that end at any tuple find faults that whole batches hide.
         pace.chunk = self._random.randint(1, 8)
+        return self._exhausted
+
+    def go_on(self, now: float, in_slice: bool) -> bool:
+        self._count(1)
+        return not self._exhausted if in_slice else self.begin()
+
+    def _count(self, executed: int) -> None:
+        if not self._opened:
+            self._open()
         self._left -= executed
         if self._left <= 0:
             self._exhausted = True
-        return self._exhausted
 
     def _open(self) -> None:
         self._opened = True

@@ -2,7 +2,8 @@
 
 ::
 
-    task        takes inputs from the inbox, in batches or as concurrent calls, and calls the methods of a bolt's life
+    task        takes inputs from the inbox, in batches, and calls the methods of a bolt's life
+    calls       the task of a bolt with ``concurrency``: coroutines that call user code beside each other
     intake      the work at hand of a task: the inputs of a batch, and the calls between two inputs
     worker      base of the workers: one input at a time, with its context, its exceptions and its result
     functions   workers for functions, ``BasicBolt`` and ``Bolt``

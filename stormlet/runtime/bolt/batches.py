@@ -300,6 +300,8 @@ async def _maybe(result: Awaitable[None] | None) -> None:
 class BatchWorker(BoltWorker):
     """``BatchBolt``, by way of its runner: holds inputs until their batch is executed."""
 
+    quick = False
+
     def __init__(self, wiring: Wiring, runner: BatchRunner) -> None:
         super().__init__(wiring, runner)
         self._runner = runner

@@ -159,7 +159,7 @@ class CommitterTask(BoltTask):
                 self.occupation.switch(IDLE)
             if result is not None:
                 raise dropped(self.plan, "commit", result)
-            self._times.executed(self.engine.clock() - began, 0)
+            self.times.executed(self.engine.clock() - began, 0)
             self._outgoing.had()
             self.notify()
 

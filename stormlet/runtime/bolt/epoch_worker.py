@@ -25,6 +25,8 @@ END: Final = "end_epoch"
 class EpochWorker(BasicWorker):
     """``EpochBolt``: anchored to the input and acked on return as a ``BasicBolt``."""
 
+    quick = False
+
     def __init__(
         self,
         wiring: Wiring,

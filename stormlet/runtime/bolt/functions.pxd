@@ -17,6 +17,9 @@ cdef class FunctionWorker(Worker):
 
     @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, outlet=Outlet)
     cpdef work(self, object tuples)
+    cpdef begin(self, Delivered tup, BoltCollector out)
+    @cython.locals(outbox=Outbox, outlet=Outlet)
+    cpdef end(self, Delivered tup, object value, BoltCollector out)
     @cython.locals(crowded=list, root=cython.ulonglong)
     cdef bint _emits_more(self, Delivered tup, object result, Outlet outlet) except *
 
@@ -26,6 +29,9 @@ cdef class UndeclaredOutlet(Outlet):
 
 cdef class InstanceWorker(Worker):
     cdef public object bolt
+
+    cpdef begin(self, Delivered tup, BoltCollector out)
+    cpdef end(self, Delivered tup, object value, BoltCollector out)
 
 cdef class BasicWorker(InstanceWorker):
     @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import Context
 from inspect import isawaitable, iscoroutine
+from types import CoroutineType
 from typing import Any, cast
 
 import msgspec
@@ -86,6 +87,9 @@ class Odd(msgspec.Struct, frozen=True):
 
 class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
+
+    quick = True
+    collects = False
 
     def __init__(self, wiring: Wiring, function: Callable[[Any], object]) -> None:
         super().__init__(wiring)
@@ -207,6 +211,32 @@ class FunctionWorker(Worker):
         if self._kinds[type(result)] is ResultKind.CLASS:
             self._kinds.check_class(result)
         return result
+
+    def begin(self, tup: AnyTuple, out: BoltCollector) -> Awaitable[object] | None:
+        result = self._function(tup.value)
+        if type(result) is CoroutineType:
+            return cast("Awaitable[object]", result)
+        return self.end(tup, result, out)
+
+    def end(self, tup: AnyTuple, value: object, out: BoltCollector) -> Awaitable[object] | None:
+        outbox = self.outbox
+        if value is not None:
+            kind = self._kinds[type(value)]
+            if kind is not VALUE:
+                return self._deal(tup, value, out, None)  # which gives None
+            if type(value) is To:
+                self._emit(tup, cast("object", value), out)
+            else:
+                if not outbox.armed:  # first, as a consumer whose inbox was empty is woken by the flush alone
+                    outbox.arm()
+                outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
+                tup.edge ^= outlet.deliver(value, tup.root, tup.lineage)
+        if not outbox.armed:
+            outbox.arm()
+        tup.state = ACKED  # nobody else has it, so it is open still
+        if tup.root:
+            outbox.ack(tup.root, tup.edge)
+        return None
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         context = own_context(tup)
@@ -332,6 +362,16 @@ class InstanceWorker(Worker):
         if result is not None:
             raise dropped(self.plan, "execute", result)
 
+    def begin(self, tup: AnyTuple, out: BoltCollector) -> Awaitable[object] | None:
+        out.default_anchors = self.anchors_for(tup)
+        result: object = self.bolt.execute(tup, out)
+        return result if result is not None and isawaitable(result) else self.end(tup, result, out)
+
+    def end(self, tup: AnyTuple, value: object, out: BoltCollector) -> Awaitable[object] | None:
+        self._check(value)
+        self.done(tup, out)
+        return None
+
     def returned(self, tup: AnyTuple, result: object) -> Raised | Pause:
         """Deal with a result of ``execute`` that is not None: await it, or refuse it as if the call had raised."""
         if isawaitable(result):
@@ -350,6 +390,8 @@ class InstanceWorker(Worker):
 
 class BasicWorker(InstanceWorker):
     """``BasicBolt``: anchored to the input, acked on return (law B1)."""
+
+    quick = True
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         execute, out, outbox = self.bolt.execute, self.out, self.outbox
@@ -382,6 +424,7 @@ class BoltWorker(InstanceWorker):
     """``Bolt``: anchors and acks by itself, and may hold inputs (law B2)."""
 
     auto_acks = False
+    quick = True
 
     def __init__(self, wiring: Wiring, bolt: Bolt[Any, Any]) -> None:
         super().__init__(wiring, bolt)

@@ -59,6 +59,8 @@ class Calls:
 class KeyedWorker(BasicWorker):
     """``KeyedBolt``: anchored to the input and acked on return as a ``BasicBolt``, with the state of its key."""
 
+    quick = False
+
     def __init__(
         self, wiring: Wiring, bolt: KeyedBolt[Any, Any, Any], state: TaskState, *, at_once: int
     ) -> None:
@@ -148,6 +150,8 @@ class KeyedWorker(BasicWorker):
 
 class CellWorker(FunctionWorker):
     """A function with ``state=``: of the value, and the cell of its key's state."""
+
+    quick = False
 
     def __init__(
         self,

@@ -7,10 +7,9 @@ A bolt task has two kinds of work: inputs, which it takes from its inbox as a ba
 
 - *One input at a time*, in the task's own coroutine. The worker goes through a chunk, and returns where it must pause
   or where user code has raised; the task awaits the one and acts on the other.
-- *As concurrent calls* (law B3): a coroutine for each input, at most ``concurrency`` of them. A call that ends by an
-  exception, or that somebody else cancels, is dealt with in a callback.
+- *As concurrent calls* (law B3), in coroutines of their own: see :mod:`stormlet.runtime.bolt.calls`.
 
-The task alone decides what an exception means (:meth:`BoltTask._act_on`): the inputs fail and the task goes on, or it
+The task alone decides what an exception means (:meth:`BoltTask.act_on`): the inputs fail and the task goes on, or it
 dies, as ``on_error`` says. An input is therefore always in a place where its death finds it: in the intake, among the
 calls, among those that a fatal call had, or in the account of held inputs. All of these fail with TASK_LOST; what is
 queued waits for the next instance (law L14).
@@ -34,13 +33,12 @@ from stormlet.errors import (
     MistakenFactory,
     Reject,
     StateUnusable,
-    StrayCancellation,
 )
 from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.bolt.batches import BatchCancelled, TimeoutResets
+from stormlet.runtime.bolt.batches import TimeoutResets
 from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
 from stormlet.runtime.bolt.worker import Raised, Wiring, Worker
@@ -63,6 +61,9 @@ FATAL = (BrokerGivenUp, KeyFunctionFailed, MistakenFactory, StateUnusable)
 class BoltTask(Task):
     """One task of a bolt."""
 
+    concurrency = 1
+    """The number of calls that it makes at a time."""
+
     def __init__(
         self,
         plan: TaskPlan,
@@ -73,12 +74,12 @@ class BoltTask(Task):
         make_inbox: Callable[[Callable[[], None]], Inbox],
         make_worker: Callable[[Wiring], Worker],
         make_out: Callable[..., BoltCollector] = BoltCollector,
-        concurrency: int = 1,
+        places: int = 1,
         on_error: OnError = "fail",
         timed: bool = True,
         own_trees: OwnTrees | None = None,
     ) -> None:
-        super().__init__(plan, engine, context.config, outbox, concurrency)
+        super().__init__(plan, engine, context.config, outbox, places)
         self.context = context
         self.outbox = outbox
         self.outlets: dict[str, Outlet] = {}
@@ -94,21 +95,13 @@ class BoltTask(Task):
         """The number of inputs that had been executed when ``finish`` was last asked for."""
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
-        # Concurrent calls are awaited at any time, so that no slice of theirs could be trusted to flush.
-        outbox.sliced = concurrency == 1
-        self.life.has_calls = concurrency > 1
-        self.concurrency = concurrency
         self.on_error = on_error
         self._pace = Pace()
         self._pace_between = Pace()
         self._pending = PendingCalls(self.wake)
         self._intake = Intake()
         self._paused = False
-        self._executed_before = 0
-        self._calls: dict[asyncio.Task[None], AnyTuple] = {}
-        # A call that has raised is no running call any more, but its input is open until the task has died.
-        self._fatal_calls: list[AnyTuple] = []
-        self._slot: asyncio.Future[None] | None = None
+        self._executed_before: int = 0
         self._errors = 0
         self._prepared = False
         self.ticks = Ticks(engine.loop.time)
@@ -133,13 +126,13 @@ class BoltTask(Task):
         )
         self.worker = make_worker(self._wiring)
         """The worker of the instance at work."""
-        self._times = CallTimes(engine.clock, follows=not self.worker.auto_acks)
+        self.times = CallTimes(engine.clock, follows=not self.worker.auto_acks)
 
     @property
     def executed(self) -> int:
         """The number of inputs executed."""
         calling = self.worker.calling if self._paused else 0
-        return self._executed_before + self._intake.passed - calling - len(self._calls)
+        return self._executed_before + self._intake.passed - calling
 
     @property
     def progress(self) -> int:
@@ -170,21 +163,12 @@ class BoltTask(Task):
     def calls(self) -> Mapping[AnyTuple, asyncio.Task[None] | None]:
         """The unsettled inputs that are with user code, and the coroutine that each call runs in; None for a call of
         which the task is about to die."""
-        taken = self._intake.taken
-        calls: dict[AnyTuple, asyncio.Task[None] | None] = dict.fromkeys(taken, self.coroutine)
-        calls.update(dict.fromkeys(self._fatal_calls))
-        calls.update({tup: call for call, tup in self._calls.items()})
-        return {tup: call for tup, call in calls.items() if tup.state == OPEN}
+        return {tup: self.coroutine for tup in self._intake.taken if tup.state == OPEN}
 
     @property
     def current(self) -> AnyTuple | None:
         """The input that was taken last; None between two batches."""
         return self._intake.last
-
-    @property
-    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
-        """The coroutines of calls that run beside each other (law B3)."""
-        return list(self._calls)
 
     def threads(self) -> Sequence[int]:
         """The idents of the threads that run its user code now."""
@@ -195,10 +179,9 @@ class BoltTask(Task):
         return chain(list(self.inbox.items), self._in_hand(), unseen(list(self.account.held)))
 
     def _in_hand(self) -> Sequence[AnyTuple]:
-        in_hand = dict.fromkeys((*self._intake.all, *self._calls.values()))
-        return [tup for tup in in_hand if tup.state == OPEN]
+        return [tup for tup in self._intake.all if tup.state == OPEN]
 
-    def _act_on(self, raised: Raised) -> None:
+    def act_on(self, raised: Raised) -> None:
         """User code has raised: fail the inputs that are not settled and go on, or die of it (law B4)."""
         inputs, error = raised.inputs, raised.error
         self.user.method = "execute"
@@ -220,9 +203,9 @@ class BoltTask(Task):
     def executed_elsewhere(self, count: int, seconds: float, raised: Iterable[Raised]) -> None:
         """Note calls of its function with inputs that have not come by the inbox."""
         self._executed_before += count
-        self._times.executed(seconds, count)
+        self.times.executed(seconds, count)
         for each in raised:
-            self._act_on(each)
+            self.act_on(each)
 
     def _die_of(self, error: Exception) -> NoReturn:
         # Only what the task dies of is noted: with every failed input in it, tracebacks would stay for ever.
@@ -243,7 +226,7 @@ class BoltTask(Task):
             errors=self._errors,
             restarts=self.restarts.count,
         )
-        return self.with_shares(self._times.added_to(counts))
+        return self.with_shares(self.times.added_to(counts))
 
     def flush_outbox(self) -> None:
         self.outbox.leave()
@@ -282,23 +265,23 @@ class BoltTask(Task):
     async def _work(self) -> None:
         if self._pending:
             await self._make_pending_calls()
-        intake, inbox, sliced = self._intake, self.inbox, self.concurrency == 1
+        intake, inbox = self._intake, self.inbox
         while intake.all or inbox.items:
-            if sliced and not self.slices.begin(watched=False):
+            if not self.slices.begin(watched=False):
                 await self._next_slice()
             if not intake.all:  # else a task that died has left some
                 intake.all = inbox.take()  # with what has come while it waited for the slice
                 intake.rest = iter(intake.all)
             if self._resets is not None:
                 self._resets.arm()
-            await (self._execute_batch() if sliced else self._start_calls())
+            await self._execute_batch()
             self._executed_before += len(intake.all)
             intake.all = []
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
-        rest, pace, times = self._intake.rest, self._pace, self._times
+        rest, pace, times = self._intake.rest, self._pace, self.times
         left = self._intake.left
         unfinished = False
         began = self._time()
@@ -323,7 +306,7 @@ class BoltTask(Task):
                 raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
                 if raised is not None:
-                    self._act_on(raised)
+                    self.act_on(raised)
                     unfinished = self._paused = self.worker.unfinished
                     await (
                         self.outbox.room()
@@ -349,86 +332,9 @@ class BoltTask(Task):
         await self.slices.turn()
         self.outbox.enter()
 
-    async def _start_calls(self) -> None:
-        """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
-        while self._intake.left:
-            while len(self._calls) >= self.concurrency:
-                await self._free_slot()
-            tup = next(self._intake.rest)
-            call = self.spawn(self._call(tup), f"{self.name} execute")
-            self.activity.begin()  # now, not when it runs: in between the run might look quiescent
-            self._calls[call] = tup
-            call.add_done_callback(partial(self.guarded, self._called))
-            await self._make_pending_calls()
-
-    async def _call(self, tup: AnyTuple) -> None:
-        if not self.slices.begin():
-            await self.slices.turn()
-        self.user.method = "execute"
-        out = self.out.for_call()
-        began = self._time()
-        await self.life.checked(self._execute(tup, out))  # what ended as cancelled would go unnoticed
-        now = self._time()
-        self._times.executed(now - began, 1)
-        if self._times.follows:
-            self._times.follow(tup, now - began)
-        out.default_anchors = ()
-        self.slices.spent(self._pace, 1, now=now)
-        await self.outbox.room()
-
-    async def _execute(self, tup: AnyTuple, out: BoltCollector) -> None:
-        try:
-            raised = await self.worker.execute(tup, out)
-        except BatchCancelled as error:
-            cancelled = error
-        else:
-            if raised is not None:
-                self._act_on(raised)
-            return
-        if not self._engine_cancels:
-            self._fail_cancelled(cancelled.members)
-        raise cancelled
-
-    def _called(self, call: asyncio.Task[None]) -> None:
-        tup = self._calls.pop(call)
-        # The intake counts it as executed, which a call is not that the engine has cancelled.
-        self._executed_before -= call.cancelled()
-        if call.cancelled():
-            self._call_cancelled(tup)
-        elif (error := call.exception()) is not None:
-            self._call_raised(tup, error)
-        if self._slot is not None and not self._slot.done():
-            self._slot.set_result(None)
-        self.activity.end()
-
-    def _call_cancelled(self, tup: AnyTuple) -> None:
-        """Unless the engine did that, the call has died of it (law N3)."""
-        if self._engine_cancels:
-            return
-        self._executed_before += 1
-        try:
-            self._fail_cancelled((tup,))
-        except Exception as error:
-            self._call_raised(tup, error)
-
     @property
     def _engine_cancels(self) -> bool:
         return self.life.calls_cancelled or self.engine.host_leaves()
-
-    def _fail_cancelled(self, tups: Sequence[AnyTuple]) -> None:
-        if any(tup.state <= HELD for tup in tups):
-            self._act_on(Raised(tups, StrayCancellation("somebody else has cancelled the call")))
-
-    def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
-        self._fatal_calls.append(tup)
-        if isinstance(error, Exception):
-            self.die(error)
-        else:
-            self.crash(error)
-
-    async def _free_slot(self) -> None:
-        self._slot = self.loop.create_future()
-        await self._slot
 
     async def _make_pending_calls(self) -> None:
         names = self._pending
@@ -444,7 +350,7 @@ class BoltTask(Task):
             self.outbox.enter()
             began = self.loop.time()
             await self._call_for_all(name, partial(method, self.out))
-            self._times.look()
+            self.times.look()
             if name == "tick":
                 self.ticks.ticked(began)
             names.popleft()  # what asks for it again from here on must be heard
@@ -460,7 +366,7 @@ class BoltTask(Task):
                 return
             except Raised as raised:
                 failed = raised
-            self._act_on(failed)  # out of the block: what users see is their own exception, without this one
+            self.act_on(failed)  # out of the block: what users see is their own exception, without this one
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.user.method = name
@@ -488,25 +394,17 @@ class BoltTask(Task):
             if tup.state <= HELD:
                 self.out.lose(tup, failure)
         self.account.held.clear()
-        self._fatal_calls.clear()
         self._pending.clear()
         self.flushed_after = self.finished_after = -1
         self._paused = False
         self.out.default_anchors = ()
 
     async def let_go(self) -> None:
-        calls = list(self._calls)
         await self._end_calls()
-        # ``lose`` has counted their inputs as failed, and the acked ones are those executed less those failed.
-        self._executed_before += sum(call.cancelled() for call in calls)
         await self._clean_up()
 
     def _handed(self) -> Sequence[AnyTuple]:
-        return list(
-            dict.fromkeys(
-                (*self._intake.taken, *self._fatal_calls, *self._calls.values(), *self.account.held)
-            )
-        )
+        return list(dict.fromkeys((*self._intake.taken, *self.account.held)))
 
     async def renew(self) -> None:
         self.user.method = "the constructor"

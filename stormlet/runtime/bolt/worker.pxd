@@ -1,3 +1,4 @@
+from stormlet.core.tuples cimport Delivered
 from stormlet.runtime.wire.collector cimport BoltCollector
 from stormlet.runtime.wire.outbox cimport Outbox
 
@@ -9,3 +10,6 @@ cdef class Worker:
     cdef public Outbox outbox
 
     cpdef work(self, object tuples)
+    cpdef bint goes_quickly(self, Delivered tup) except *
+    cpdef begin(self, Delivered tup, BoltCollector out)
+    cpdef end(self, Delivered tup, object value, BoltCollector out)

@@ -14,7 +14,8 @@ stops early where it cannot go on by itself, and returns one of two things:
   others, whose outputs the worker emits only now.
 
 :meth:`Worker.execute` is the careful way for one tuple: in the context that it brought (law B10), joined to several
-trees, or in one of several concurrent calls.
+trees, or in one of several concurrent calls. For those a *quick* worker has a way without a coroutine of its own:
+:meth:`Worker.begin` calls user code and returns what is to be awaited, and :meth:`Worker.end` gets what that gives.
 
 A cancellation by the engine comes only once, and user code may swallow it. So a worker awaits user code by
 :func:`~stormlet.runtime.usercode.checked` alone, which asks after each await.
@@ -29,7 +30,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
+from stormlet.core.tuples import OPEN, PLAIN, JoinedTuple, Lineage
 from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
@@ -102,6 +103,12 @@ class Worker:
     calling = 1
     """The number of inputs that are with user code while the task waits for a pause."""
 
+    quick = False
+    """True if calls with inputs that need no care may go a quick way."""
+
+    collects = True
+    """True if user code gets a collector, of which each concurrent call needs one of its own."""
+
     resets_timeouts = False
     """True if the trees of all inputs that are with the task get their full time again and again (law L12)."""
 
@@ -123,6 +130,20 @@ class Worker:
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         """Execute inputs until there are none left, something must be awaited, or user code has raised."""
+        raise NotImplementedError
+
+    def goes_quickly(self, tup: AnyTuple) -> bool:
+        """True if a concurrent call may go by :meth:`begin` and :meth:`end`; to be asked once for each input."""
+        lineage = tup.lineage
+        return self.quick and (lineage is PLAIN or not self.needs_care(tup, lineage))
+
+    def begin(self, tup: AnyTuple, out: BoltCollector) -> Awaitable[object] | None:
+        """Call user code, beside other calls. Returns what must be awaited, or None if the call is over. Raises what
+        user code raises."""
+        raise NotImplementedError
+
+    def end(self, tup: AnyTuple, value: object, out: BoltCollector) -> Awaitable[object] | None:
+        """Go on with a call after its await, which gave this value; see :meth:`begin`."""
         raise NotImplementedError
 
     async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
@@ -204,8 +225,10 @@ class Worker:
 
     async def awaited(self, result: Awaitable[R], context: Context | None) -> R:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
-        # Suspended before it is known if user code really waits: afterwards nothing of the engine runs.
-        self.outbox.suspend()
+        # Suspended before it is known if user code really waits: afterwards nothing of the engine runs. Outside of
+        # slices each unsent item has armed the outbox.
+        if self.outbox.sliced:
+            self.outbox.suspend()
         before = self.outbox.occupation.switch(AWAITING)
         try:
             return await checked(

@@ -28,6 +28,7 @@ from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled
 from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.bolt.calls import bolt_task_of
 from stormlet.runtime.bolt.committer import CommitterTask
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.bolt.task_state import TaskState
@@ -129,7 +130,7 @@ class Assembly:
         with making(f"bolt {spec.id!r}"):
             outgoing = None if self._state is None else self._state.outgoing.get(spec.id)
             make = (
-                BoltTask
+                bolt_task_of(spec.concurrency)
                 if outgoing is None or self._state is None
                 else partial(CommitterTask, outgoing, self._state.epoch_of)
             )
@@ -142,7 +143,6 @@ class Assembly:
                 make_inbox=partial(self._kit.inbox, plan, bound),
                 make_worker=make_worker,
                 make_out=make_out,
-                concurrency=spec.concurrency,
                 on_error=spec.on_error,
                 own_trees=self._own_trees(plan, outbox),
             )

@@ -36,7 +36,10 @@ class DisturbedWorker(Worker):
         self._run = run
         self._plan = plan
         self._inner = inner
+        self.collects = inner.collects
         self._met: tuple[AnyTuple, FaultKind, Random] | None = None
+        self._meets: tuple[FaultKind, Random] | None = None
+        """The fault of the concurrent call that begins."""
 
     @property
     def restartable(self) -> bool:
@@ -85,9 +88,19 @@ class DisturbedWorker(Worker):
                 return kind, random
         return None
 
-    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
+    def goes_quickly(self, tup: AnyTuple) -> bool:
         self._run.executing(self._plan, tup)
-        fault = self._fault()
+        self._meets = self._fault()
+        return self._meets is None and self._inner.goes_quickly(tup)
+
+    def begin(self, tup: AnyTuple, out: BoltCollector) -> Awaitable[object] | None:
+        return self._inner.begin(tup, out)
+
+    def end(self, tup: AnyTuple, value: object, out: BoltCollector) -> Awaitable[object] | None:
+        return self._inner.end(tup, value, out)
+
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
+        fault, self._meets = self._meets, None
         if fault is None:
             return await self._inner.execute(tup, out)
         return await self._suffer(tup, *fault, out)
@@ -185,6 +198,9 @@ class SerialWorker(DisturbedWorker):
         super().__init__(run, plan, inner)
         self._turn = turn
         self._in_order = way is not Way.ANY_ORDER
+
+    def goes_quickly(self, tup: AnyTuple) -> bool:
+        return False
 
     def work(self, tuples: Iterable[AnyTuple]) -> Pause:
         return self._one_by_one(tuples)

@@ -16,6 +16,7 @@ from stormlet.model.components import SharedObjects, TaskContext
 from stormlet.model.description import BoltSpec
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
+from stormlet.runtime.bolt.calls import bolt_task_of
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.context import CrashSite, Engine
@@ -51,6 +52,10 @@ class Unsliced:
         """No budget is ever used up."""
         pace.chunk = STEP
         return False
+
+    def go_on(self, now: float, in_slice: bool) -> bool:
+        """There is always time."""
+        return True
 
     async def turn(self) -> None:
         """No task ever waits for its turn."""
@@ -190,14 +195,13 @@ class _Maker:
             tuple(self._cluster.schema(each.source) for each in spec.inputs),
             shared=self._shared,
         )
-        return BoltTask(
+        return bolt_task_of(spec.concurrency)(
             plan,
             self._engine,
             context,
             self._outbox(plan),
             make_inbox=partial(self._kit.inbox, plan, min(context.config.queue_capacity, sys.maxsize)),
             make_worker=partial(self._instances.worker, spec),
-            concurrency=spec.concurrency,
             on_error=spec.on_error,
             timed=False,  # else another attempt at this partition might make other batches
         )
