@@ -6,6 +6,7 @@
     calls       the task of a bolt with ``concurrency``: coroutines that call user code beside each other
     intake      the work at hand of a task: the inputs of a batch, and the calls between two inputs
     worker      base of the workers: one input at a time, with its context, its exceptions and its result
+    awaited_call  the rest of a call that has returned a coroutine
     functions   workers for functions, ``BasicBolt`` and ``Bolt``
     task_state  the state of one task, which outlives its instances
     keyed       workers for ``KeyedBolt`` and functions with a cell

@@ -20,6 +20,7 @@ from stormlet.core.schema import schema_of
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, Lineage, Source
 from stormlet.model.components import DEFAULT_STREAM, BasicBolt, Bolt, BoltBase, TaskContext, To
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.awaited_call import AwaitedCall
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker, own_context, raised_on
 from stormlet.runtime.usercode import COMPONENTS, MOST_TYPES, Kinds, ResultKind, dropped, kind_of
 from stormlet.runtime.wire.collector import Anchors, AnyTuple, BoltCollector, undeclared
@@ -110,6 +111,8 @@ class FunctionWorker(Worker):
             try:
                 result = function(tup.value)
                 if result is not None and self._emits_more(tup, result, outlet):
+                    if type(result) is CoroutineType:
+                        return AwaitedCall(self, tup, cast("CoroutineType[Any, Any, object]", result))
                     return self._rest(tup, result)
             except Exception as error:
                 return Raised((tup,), error)
@@ -374,6 +377,8 @@ class InstanceWorker(Worker):
 
     def returned(self, tup: AnyTuple, result: object) -> Raised | Pause:
         """Deal with a result of ``execute`` that is not None: await it, or refuse it as if the call had raised."""
+        if self.quick and type(result) is CoroutineType:
+            return AwaitedCall(self, tup, cast("CoroutineType[Any, Any, object]", result))
         if isawaitable(result):
             return self._rest(tup, result)
         return Raised((tup,), dropped(self.plan, "execute", result))
