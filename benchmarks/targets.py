@@ -95,6 +95,16 @@ OF_STATE: Sequence[tuple[str, str, str, float]] = (
 )
 """Target, workload, the one that it is compared with, and the least ratio of their rates by CPU time."""
 
+OF_CALLS: Sequence[tuple[str, str, str, str, float]] = (
+    ("100 calls at a time : tasks under a semaphore", "async-bolt-100", "calls-by-tasks", "at least", 1),
+    ("100 calls at a time : tasks under a semaphore", "async-bolt-100", "calls-by-tasks", "wanted", 1.6),
+    ("100 calls at a time : worker coroutines", "async-bolt-100", "calls-by-workers", "at least", 0.25),
+    ("100 calls at a time : worker coroutines", "async-bolt-100", "calls-by-workers", "wanted", 0.4),
+    ("one call at a time : a loop of awaits", "async-bolt", "calls-by-loop", "at least", 0.3),
+    ("one call at a time : a loop of awaits", "async-bolt", "calls-by-loop", "wanted", 0.5),
+)
+"""The way calls are made, workload, its limit, how strictly it is asked, and the least ratio of their rates."""
+
 OF_SPARK: Sequence[tuple[str, str, float]] = (
     ("as records, at least 0.45", "single_rows_per_s", 0.45),
     ("as records to a sink and back, at least 0.2", "sunk_rows_per_s", 0.2),
@@ -187,6 +197,10 @@ TARGETS = (
             ("streamz", ("streamz",), "at least", 4),
             ("Pathway", ("pathway",), "at least", 2),
         )
+    ),
+    *(
+        Target(f"async bolt, {text}, {asked} {least}", _rates(name, limit), least, build="compiled")
+        for text, name, limit, asked, least in OF_CALLS
     ),
     Target("word count, acked : unacked, at least 0.6", _rates("acked", "unacked"), 0.6),
     Target(

@@ -1,12 +1,12 @@
-"""Bolts that await, and bolts in threads."""
+"""Bolts that await, the same calls made by hand, which are their limits, and bolts in threads."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from stormlet.bench.workload import Figures, Workload, expect, run
 from stormlet.topology import Topology
@@ -44,6 +44,64 @@ async def _through(
     return {"tuples_per_s": 2 * size / seconds}
 
 
+def by_tasks(size: int) -> Figures:
+    """An asyncio task for each call, a hundred at a time by a semaphore."""
+    return run(_by_hand(size, _under_semaphore))
+
+
+def by_workers(size: int) -> Figures:
+    """A hundred coroutines that take one number after another."""
+    return run(_by_hand(size, _by_workers))
+
+
+def in_a_loop(size: int) -> Figures:
+    """One call after another in one coroutine."""
+    return run(_by_hand(size, _one_by_one))
+
+
+ByHand = Callable[[Iterator[int], list[int]], Coroutine[Any, Any, None]]
+"""Makes the calls with these numbers, and adds what they give to a list."""
+
+
+async def _by_hand(size: int, call: ByHand) -> Figures:
+    seen: list[int] = []
+    began = time.perf_counter()
+    await call(iter(range(size)), seen)
+    seconds = time.perf_counter() - began
+    expect(len(seen), size, "numbers seen")
+    expect(set(seen) == set(range(size)), True, "every number seen")
+    return {
+        "tuples_per_s": 2 * size / seconds
+    }  # as many as the topology has: a number comes, and another is seen
+
+
+async def _one_by_one(numbers: Iterator[int], seen: list[int]) -> None:
+    for number in numbers:
+        seen.append(await _turn(number))
+
+
+async def _by_workers(numbers: Iterator[int], seen: list[int]) -> None:
+    await asyncio.gather(*(_one_by_one(numbers, seen) for _ in range(CONCURRENCY)))
+
+
+async def _under_semaphore(numbers: Iterator[int], seen: list[int]) -> None:
+    semaphore = asyncio.Semaphore(CONCURRENCY)
+
+    async def call(number: int) -> None:
+        try:
+            seen.append(await _turn(number))
+        finally:
+            semaphore.release()
+
+    running: set[asyncio.Task[None]] = set()
+    for number in numbers:
+        await semaphore.acquire()
+        task = asyncio.create_task(call(number))
+        running.add(task)  # else it might be collected
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+
+
 async def _turn(number: int) -> int:
     await asyncio.sleep(0)
     return number
@@ -61,5 +119,8 @@ WORKLOADS = (
         partial(awaiting, concurrency=CONCURRENCY),
         40_000,
     ),
+    Workload("calls-by-loop", "one async call after another, by hand", in_a_loop, 200_000, "limit"),
+    Workload("calls-by-tasks", "100 async calls, tasks under a semaphore", by_tasks, 100_000, "limit"),
+    Workload("calls-by-workers", "100 async calls, worker coroutines by hand", by_workers, 400_000, "limit"),
     Workload("threads", "a bolt in threads", in_a_thread, 100_000),
 )
