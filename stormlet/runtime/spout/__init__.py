@@ -8,6 +8,7 @@
     collector   what ``next_tuple`` emits with
     host        messages that the host emits, each in its turn
     context     the parts of a task that its feed works with, and the wait for an asynchronous source
+    switches    what the host and the collector have set for the task and its feed
     complete_latency  the time from the emit of a message to its ack
     tracker     the account of pending messages, and what becomes of each outcome (law N1)
     epoch_tracker  the same where messages belong to epochs: nobody hears of one before it is durable

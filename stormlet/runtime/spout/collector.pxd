@@ -2,12 +2,13 @@ cimport cython
 from stormlet.core.trees cimport OpenTree, new_tree
 from stormlet.runtime.spout.messages cimport lineage_now
 from stormlet.runtime.wire.outbox cimport Outbox
+from stormlet.runtime.spout.switches cimport Switches
 from stormlet.runtime.spout.tracker cimport Tracker
 
 cdef class SpoutOut:
     cdef object _context
     cdef object _plan
-    cdef object _switches
+    cdef Switches _switches
     cdef object _topology
     cdef Tracker _tracker
     cdef Outbox _outbox

@@ -138,7 +138,7 @@ class SpoutOut:
         is_tracked = message_id is not None or self._keeps_all
         tree = self._tree(value, message_id, stream, task, lineage) if is_tracked else None
         reached = tracker.emit(value, stream, task, lineage, tree)
-        if tracker.outcomes:
+        if tracker.outcomes and not self._switches.attentive:
             self._context.attend_soon()
         return reached
 

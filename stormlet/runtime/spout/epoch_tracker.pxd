@@ -12,6 +12,10 @@ cdef class EpochTracker(Tracker):
     cdef object _durable
     cdef public object redeliveries
 
+    cpdef bint has_work(self) except -1
+    cpdef Py_ssize_t waiting(self, Py_ssize_t most) except -1
+    @cython.locals(message=Message)
+    cpdef OpenTree settle_next(self)
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     cdef tuple _emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     cdef _add(self, OpenTree tree)

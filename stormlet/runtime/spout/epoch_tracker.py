@@ -17,7 +17,7 @@ the open epoch says of its root.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -60,10 +60,9 @@ class EpochTracker(Tracker):
         """True if a ``Spout`` class may have to hear of something."""
         return bool(self._durable or self.outcomes)
 
-    @property
     def has_work(self) -> bool:
-        """True if an outcome can be settled or told, or a message emitted again now."""
-        if self._durable or self._has_work():
+        """Return True if an outcome can be settled or told, or a message emitted again now."""
+        if self._durable or Tracker.has_work(self):
             return True
         return bool(self._backlog) and self._room_beside(self.pending) > 0 and self._outbox.has_room
 
@@ -280,14 +279,18 @@ class EpochTracker(Tracker):
         self._withheld -= acked
         self.counts.acked += acked
 
-    def settle(self, most: int) -> Iterator[OpenTree]:
-        """Settle at most so many of the outcomes that wait now, and tell as many messages of durable epochs; give those
-        that a ``Spout`` class must hear of."""
-        yield from Tracker.settle(self, most)
-        for _ in range(min(len(self._durable), most)):
-            message = self._durable.popleft()
-            if self._settle_durable(message):
-                yield message
+    def waiting(self, most: int) -> int:
+        """Return the number of outcomes and of messages of durable epochs that wait now, or ``most`` for each of the
+        two if they are more."""
+        return Tracker.waiting(self, most) + min(len(self._durable), most)
+
+    def settle_next(self) -> OpenTree | None:
+        """Settle the outcome that waits first, or else tell the first message of durable epochs; return it if a
+        ``Spout`` class must hear of it."""
+        if self.outcomes or not self._durable:
+            return Tracker.settle_next(self)
+        message = self._durable.popleft()
+        return message if self._settle_durable(message) else None
 
     def _settle_durable(self, message: Message) -> bool:
         """Settle a message for good. Returns True if a ``Spout`` class is to hear of it."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -45,14 +44,14 @@ class Feed:
     """True for an instance of user code that dies with its task, and must be closed."""
     survives_kills = True
     """True if it can still be asked for more after it was cancelled while the task awaited it."""
-    hears_outcomes = False
-    """True if :meth:`settle` calls user code."""
 
     def __init__(self, context: FeedContext) -> None:
         self.ended = False
         """True if there will be no more."""
         self.nap = 0.0
         """Seconds until it wants to be asked again; 0 if it gave something when it was asked last (law S4)."""
+        self.hears_outcomes = False
+        """True if :meth:`settle` calls user code."""
         self._context = context
         self._tracker = context.tracker
         self._switches = context.switches
@@ -102,8 +101,9 @@ class Feed:
 
     def settle(self, most: int) -> Awaitable[None] | None:
         """Settle at most so many outcomes; an awaitable must be awaited before the next call."""
-        # The fastest way to go through an iterator for its effects.
-        deque(self._tracker.settle(most), maxlen=0)  # a kept message has nobody to hear of it
+        tracker = self._tracker
+        for _ in range(tracker.waiting(most)):
+            tracker.settle_next()  # nobody is to hear of it
         return None
 
     def end(self) -> Awaitable[None] | None:
@@ -371,7 +371,7 @@ class AsyncIteratorFeed(KeptFeed):
                 self._note_end()
                 return
             context.life.check_cancelled()
-            if switches.stopping or not switches.active or self._tracker.has_work or not context.may_ask:
+            if switches.stopping or not switches.active or self._tracker.has_work() or not context.may_ask:
                 return
 
     def end(self) -> Awaitable[None] | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.occupation import BLOCKED, LIMITED
-from stormlet.runtime.spout.context import Switches
 from stormlet.runtime.spout.messages import HostMessage
+from stormlet.runtime.spout.switches import Switches
 from stormlet.runtime.spout.tracker import Tracker
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below

@@ -77,7 +77,9 @@ class Replays:
         """These do not wait any more; return those of them that did."""
         taken = [message for _, message in self if message.message_id in message_ids]
         if taken:
-            self.due = deque(each for each in self.due if each.message_id not in message_ids)
+            due = [each for each in self.due if each.message_id not in message_ids]
+            self.due.clear()
+            self.due.extend(due)
             self._later = [each for each in self._later if each.message.message_id not in message_ids]
             heapify(self._later)
         return taken

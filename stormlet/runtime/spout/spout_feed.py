@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextvars import Context
+from functools import partial
 from inspect import isawaitable
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from stormlet.core.directives import is_extension
 from stormlet.core.outcomes import Failure
 from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.core.trees import OpenTree
@@ -19,6 +22,16 @@ from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.feeds import Feed
 from stormlet.runtime.spout.messages import GivenAgain, HostMessage, Message
 from stormlet.runtime.usercode import Within, dropped
+
+if not TYPE_CHECKING and is_extension(__file__):
+    import cython
+else:
+    from stormlet.core import directives as cython
+
+if TYPE_CHECKING:
+    # Functions of C: the declarations beside this file have them. Context.run costs three times as much.
+    enter_context: Callable[[Context], None]
+    exit_context: Callable[[Context], None]
 
 FIRST_NAP = 0.001
 """Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
@@ -109,9 +122,17 @@ class SpoutFeed(Feed):
         return _awaitable(self._spout.activate() if active else self._spout.deactivate())
 
     def ask(self, most: int) -> Awaitable[None] | None:
+        switches = self._switches
+        switches.sated = False
+        switches.attentive = True
+        try:
+            return self._ask(most)
+        finally:
+            switches.attentive = False
+
+    def _ask(self, most: int) -> Awaitable[None] | None:
         tracker, outbox, switches = self._tracker, self._outbox, self._switches
         enough = tracker.emitted + most  # one call may emit any number (law S3)
-        switches.sated = False
         while (before := tracker.emitted) < enough:
             try:
                 result = self._call(self._spout.next_tuple, self._out)
@@ -125,20 +146,23 @@ class SpoutFeed(Feed):
             if switches.pausing or switches.sated or self._nothing_came(before) or outbox.crowded:
                 return None
             if tracker.outcomes:  # one that is known at once comes before the next next_tuple (law L17)
-                pause = self.settle(1)
+                pause = self.settle(most)
                 if pause is not None:
                     return pause
-                self._user.method = "next_tuple"
-            if switches.pausing or tracker.has_work or not switches.active:  # ack may have switched (law C1)
+                if self.hears_outcomes:
+                    self._user.method = "next_tuple"
+            if (
+                switches.pausing or tracker.has_work() or not switches.active
+            ):  # ack may have switched (law C1)
                 return None
         return None
 
-    def _call(self, method: Callable[..., Awaitable[None] | None], *arguments: object) -> object:
+    def _call(self, method: Callable[[Any], object], argument: object) -> object:
         # In a context of its own for each call: what it sets travels with what it emits, not to the next call
         # (law B10).
         variables, topology = self._variables, self._topology
         try:
-            result = variables.run(method, *arguments)
+            result = _called_in(variables, method, argument)
         except EndOfStream:
             raise
         except BaseException as error:
@@ -193,8 +217,10 @@ class SpoutFeed(Feed):
     def settle(self, most: int) -> Awaitable[None] | None:
         if not self.hears_outcomes:
             return Feed.settle(self, most)  # compiled, this method has no super()
-        for tree in self._tracker.settle(most):
-            pause = self._deliver(tree)
+        tracker = self._tracker
+        for _ in range(tracker.waiting(most)):
+            tree = tracker.settle_next()
+            pause = None if tree is None else self._deliver(tree)
             if pause is not None:
                 return self._delivered(pause)
         return None
@@ -210,7 +236,8 @@ class SpoutFeed(Feed):
                 pause = _awaitable(self._call(self._receiver.ack, tree.message_id))
             else:
                 self._user.method = "fail"
-                pause = _awaitable(self._call(self._receiver.fail, tree.message_id, failure))
+                fail = partial(self._receiver.fail, tree.message_id)
+                pause = _awaitable(self._call(fail, failure))
             return pause if redeliveries is None else _noted(redeliveries, tree.message_id, pause)
         except EndOfStream as error:  # which next_tuple alone may raise
             self._user.raised(error)
@@ -243,6 +270,17 @@ class SpoutFeed(Feed):
     def close(self) -> Awaitable[None] | None:
         self._context.threads.close()  # for which it may wait
         return _awaitable(self._spout.close())
+
+
+def _called_in(variables: Context, method: Callable[[Any], object], argument: object) -> object:
+    """Call a method in this context."""
+    if not cython.compiled:
+        return variables.run(method, argument)
+    enter_context(variables)  # noqa: F821
+    try:
+        return method(argument)
+    finally:
+        exit_context(variables)  # noqa: F821
 
 
 def _noted(

@@ -29,13 +29,14 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.occupation import BLOCKED, IDLE, LIMITED
 from stormlet.runtime.slices import Pace
-from stormlet.runtime.spout.context import Asking, FeedContext, SourceWait, Switches
+from stormlet.runtime.spout.context import Asking, FeedContext, SourceWait
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.feeds import Feed
 from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import lineage_now
 from stormlet.runtime.spout.replays import Replays
+from stormlet.runtime.spout.switches import Switches
 from stormlet.runtime.spout.tracker import OUTCOMES_PER_CHUNK, Tracker
 from stormlet.runtime.task import Task
 from stormlet.runtime.usercode import as_exception
@@ -239,7 +240,7 @@ class SpoutTask(Task):
 
     async def _step(self) -> None:
         """Do the most urgent thing there is."""
-        if self.tracker.has_work:
+        if self.tracker.has_work():
             await self._attend()
         elif self._switched:
             self._switched = False
@@ -266,13 +267,15 @@ class SpoutTask(Task):
             await self._calling(partial(self.feed.switch, active))
 
     async def _attend(self) -> None:
-        await self._begin_slice()
+        if not self._has_slice:
+            await self._begin_slice()
         before = self.tracker.counts.settled
         pause = self._settle(self._settling_pace.chunk)
         if pause is not None:
             self._has_slice = False
             await pause
-        await self._end_chunk(self._settling_pace, max(1, self.tracker.counts.settled - before))
+        if self._is_spent(self._settling_pace, self.tracker.counts.settled - before):
+            await self._next_slice()
 
     def _settle(self, most: int) -> Awaitable[None] | None:
         """Settle outcomes, and emit replays that are due. A user's async ``ack`` or ``fail`` must be awaited before
@@ -287,10 +290,13 @@ class SpoutTask(Task):
 
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
-        await self._begin_slice()
         tracker, feed = self.tracker, self.feed
-        if self.ended or not self.switches.active or not self._feed_context.may_ask or tracker.has_work:
-            return  # it changed while this task waited for its turn
+        if not self._has_slice:
+            await self._begin_slice()
+            if self.ended or not self.switches.active or not self._feed_context.may_ask or tracker.has_work():
+                return  # it changed while this task waited for its turn
+        elif not self.outbox.has_room:
+            return
         before, settled = tracker.emitted, tracker.counts.settled
         self.user.method = "next_tuple"
         self.switches.woken = False
@@ -306,30 +312,30 @@ class SpoutTask(Task):
         if feed.nap:
             self._nap = self.loop.call_later(feed.nap, self.guarded, self.wake)
             await self._rest()
-        else:
-            await self._end_chunk(self._pace, max(1, tracker.emitted - before))
+        elif self._is_spent(self._pace, tracker.emitted - before):
+            await self._next_slice()
 
     async def _begin_slice(self) -> None:
-        if not self._has_slice:
-            self._has_slice = self.slices.begin()
-        if not self._has_slice:
+        self._has_slice = self.slices.begin()
+        if self._has_slice:
+            self.outbox.enter()
+        else:
             await self._next_slice()
-        self.outbox.enter()
 
     async def _next_slice(self) -> None:
         self._has_slice = False
         self.outbox.leave()
         await self.slices.turn()
         self._has_slice = True
+        self.outbox.enter()
 
-    async def _end_chunk(self, pace: Pace, done: int) -> None:
-        if self.slices.spent(pace, done):
-            await self._next_slice()
+    def _is_spent(self, pace: Pace, done: int) -> bool:
+        return self.slices.spent(pace, max(1, done))
 
     async def _rest(self, doing: int = IDLE) -> None:
         self._has_slice = False
         self.outbox.leave()
-        if not self.tracker.has_work:
+        if not self.tracker.has_work():
             self._attend_when_room()
             self.occupation.switch(doing)
             try:

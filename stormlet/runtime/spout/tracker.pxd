@@ -3,6 +3,7 @@ from stormlet.core.ledger cimport AckerLoad
 from stormlet.core.ids cimport next_id, shard_of
 from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.spout.complete_latency cimport CompleteLatency
+from stormlet.runtime.spout.messages cimport GivenUp, HostMessage, Message, SpoutMessage
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
 
@@ -29,7 +30,7 @@ cdef class Tracker:
     cdef public object replays
     cdef public object hand_overs
     cdef object _plan
-    cdef object _outlets
+    cdef dict _outlets
     cdef Outbox _outbox
     cdef Py_ssize_t _number
     cdef object _ids
@@ -38,10 +39,15 @@ cdef class Tracker:
     cdef object _policy
     cdef object _user
     cdef object _log
+    cdef object _due
     cdef dict _awaited
     cdef dict _withdrawn
     cdef CompleteLatency _latency
 
+    cpdef bint has_work(self) except -1
+    cpdef Py_ssize_t waiting(self, Py_ssize_t most) except -1
+    @cython.locals(tree=OpenTree)
+    cpdef OpenTree settle_next(self)
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     @cython.locals(load=AckerLoad, root=cython.ulonglong)
     cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)

@@ -19,7 +19,7 @@ N2), and what is pending when the run ends is left over. No code has to put a me
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from stormlet.core.ids import IdSource, next_id, shard_of
 from stormlet.core.ledger import AckerLoad
@@ -90,7 +90,7 @@ class Tracker:
         plan: TaskPlan,
         number: int,
         outbox: Outbox,
-        outlets: Mapping[str, Outlet],
+        outlets: dict[str, Outlet],
         outcomes: deque[OpenTree],
         *,
         ids: IdSource,
@@ -123,6 +123,7 @@ class Tracker:
         """Traces some of the messages."""
         self.replays = replays
         """Messages that wait to be emitted again."""
+        self._due = replays.due
         self.hand_overs = hand_overs
         """Messages that are being handed to the dead letters."""
         self._plan = plan
@@ -157,13 +158,9 @@ class Tracker:
         """True if a ``Spout`` class may have to hear of something."""
         return bool(self.outcomes)
 
-    @property
     def has_work(self) -> bool:
-        """True if an outcome can be settled or a replay emitted now."""
-        return self._has_work()
-
-    def _has_work(self) -> bool:
-        return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
+        """Return True if an outcome can be settled or a replay emitted now."""
+        return bool(self.outcomes or (self._due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -299,18 +296,17 @@ class Tracker:
 
     # Settling.
 
-    def settle(self, most: int) -> Iterator[OpenTree]:
-        """Settle at most so many of the outcomes that wait now; give those that a ``Spout`` class must hear of.
+    def waiting(self, most: int) -> int:
+        """Return the number of outcomes that wait now, or ``most`` if they are more. What user code emits while they
+        are settled is left for the next time, so that it cannot go on for ever."""
+        return min(len(self.outcomes), most)
 
-        What user code emits meanwhile is left for the next call, so that it cannot go on for ever.
-        """
-        outcomes = self.outcomes
-        for _ in range(min(len(outcomes), most)):
-            if not outcomes:  # those of the host were settled meanwhile
-                return
-            tree = outcomes.popleft()
-            if self._settle(tree):
-                yield tree
+    def settle_next(self) -> OpenTree | None:
+        """Settle the outcome that waits first, if any does yet; return it if a ``Spout`` class must hear of it."""
+        if not self.outcomes:  # those of the host were settled meanwhile
+            return None
+        tree = self.outcomes.popleft()
+        return tree if self._settle(tree) else None
 
     def settle_awaited(self) -> None:
         """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
@@ -458,7 +454,7 @@ class Tracker:
 
     def replay(self) -> None:
         """Emit the replays that are due, while there is room."""
-        due = self.replays.due
+        due = self._due
         while due and self._outbox.has_room:
             self._replay(due.popleft(), due)
 
