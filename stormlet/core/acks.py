@@ -30,7 +30,7 @@ class Acks:
 
     def __init__(self, acks: Iterable[tuple[int, int]] = ()) -> None:
         self.count = 0
-        self._room = 0
+        self._room: int = 0
         if not cython.compiled:
             self.roots: list[int] = []
             self.values: list[int] = []
