@@ -268,17 +268,14 @@ class ConcurrentBoltTask(BoltTask):
     def _handed(self) -> Sequence[AnyTuple]:
         return list(dict.fromkeys((*super()._handed(), *self._fatal_calls, *self._called_with())))
 
-    async def run(self) -> None:
-        await self.outbox.room()  # for which the one that died may have been waiting (law B6)
-        while True:
-            self.life.check_cancelled()
-            if self._pending:
-                await self._make_pending_calls()
-            self.context_of_calls = copy_context()
-            self._start_callers()
-            self.outbox.leave()
-            if not self._pending:
-                await self.sleep()
+    async def _work(self) -> None:
+        if self._pending:
+            await self._make_pending_calls()
+        self.context_of_calls = copy_context()
+        self._start_callers()
+
+    def _has_work(self) -> bool:
+        return bool(self._pending)  # inputs are the callers'
 
     def next_input(self) -> AnyTuple | None:
         """Take the next input; None if no call may begin now."""

@@ -259,8 +259,12 @@ class BoltTask(Task):
             self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._pending:
+            if not self._has_work():
                 await self.sleep()
+
+    def _has_work(self) -> bool:
+        """Return True if an input or a call waits for this coroutine."""
+        return bool(self._pending or self.inbox.items)
 
     async def _work(self) -> None:
         if self._pending:

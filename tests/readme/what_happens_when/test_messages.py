@@ -96,7 +96,7 @@ async def test_when_a_traceback_is_kept() -> None:
     tracebacks = [has_traceback(letter.failure) for letter in running.dead_letters]
     assert tracebacks == [False] * 20 + [True] * 10
     assert [len(letter.history) for letter in running.dead_letters] == [3] * 30
-    assert (len(locals_), max(alive)) == (90, 13)
+    assert (len(locals_), max(alive)) == (90, 14)
 
 
 @pytest.mark.simulated_time

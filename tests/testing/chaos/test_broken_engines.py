@@ -290,7 +290,7 @@ def the_next_life_begins_without_room(patch: Patch) -> None:
             self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._pending:
+            if not self._has_work():
                 await self.sleep()
 
     patch.setattr(BoltTask, "run", patched)
