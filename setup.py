@@ -11,10 +11,12 @@ import shlex
 import sys
 import sysconfig
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 WANTED = os.environ.get("STORMLET_COMPILED", "").strip()
 if WANTED not in {"", "0", "1"}:
@@ -32,13 +34,22 @@ class NotCompiled(Exception):
     """There are no extensions, and why."""
 
 
+class BuildModules(build_py):
+    """Collects all modules anew: what an earlier build in this folder has left, of modules that are gone, would be
+    installed too."""
+
+    def run(self) -> None:
+        """As setuptools calls it, before the extensions are built."""
+        rmtree(Path(self.build_lib, "stormlet"), ignore_errors=True)
+        super().run()
+
+
 class BuildExtensions(build_ext):
     """Builds all extensions anew, or raises :class:`NotCompiled`."""
 
     def run(self) -> None:
         """As setuptools calls it, for a wheel and in place."""
         refuse_other_pythons()
-        remove_extensions(Path(self.build_lib))  # of modules that are compiled no longer
         try:
             super().run()
         except NotCompiled:
@@ -90,9 +101,9 @@ def translate(extensions: list[Extension]) -> list[list[str]]:
     return [translated.sources for translated in cythonize(extensions, **options)]
 
 
-def remove_extensions(folder: Path) -> None:
-    """What earlier builds for this Python have left there, and would hide the modules as they are now."""
-    for path in folder.glob(f"stormlet/**/*{SUFFIX}"):
+def remove_extensions() -> None:
+    """What builds in place for this Python have left, and would hide the modules as they are now."""
+    for path in Path().glob(f"stormlet/**/*{SUFFIX}"):
         path.unlink()
 
 
@@ -106,9 +117,14 @@ def build_compiled() -> None:
     """As ``setup`` does, with the extensions; the wheel is one of this platform."""
     setup(
         ext_modules=hot_modules(),
-        cmdclass={"build_ext": BuildExtensions},
+        cmdclass={"build_py": BuildModules, "build_ext": BuildExtensions},
         options={"build_ext": {"parallel": os.cpu_count()}},
     )
+
+
+def build_interpreted() -> None:
+    """As ``setup`` does; the wheel is one of all platforms."""
+    setup(cmdclass={"build_py": BuildModules})
 
 
 def build() -> None:
@@ -116,9 +132,11 @@ def build() -> None:
     if EDITABLE and WANTED == "1":
         sys.exit("stormlet: STORMLET_COMPILED=1, but an editable installation is interpreted: leave -e out")
     if EDITABLE:
-        remove_extensions(Path())
-    if WANTED == "0" or EDITABLE:
+        remove_extensions()
         setup()
+        return
+    if WANTED == "0":
+        build_interpreted()
         return
     try:
         build_compiled()
@@ -126,7 +144,7 @@ def build() -> None:
         if WANTED == "1":
             sys.exit(f"stormlet: STORMLET_COMPILED=1, but {reason}")
         print(f"stormlet: the interpreted files alone are installed, as {reason}", flush=True)
-        setup()
+        build_interpreted()
 
 
 build()

@@ -23,11 +23,30 @@ from pathlib import Path
 VARIABLE = "STORMLET_COMPILED"
 PROBE = "stormlet.core.tuples"
 """One of the hot modules; they are compiled all together or not at all."""
+_AGAIN = "pip install --no-cache-dir --force-reinstall --no-deps"
+"""The command by which pip does not take the wheel that it has kept."""
 
 
 def is_compiled() -> bool:
     """Return True if the hot modules run compiled."""
     return str(import_module(PROBE).__file__).endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def how_it_runs() -> str:
+    """Return ``compiled``, or ``interpreted`` with the reason."""
+    return "compiled" if is_compiled() else f"interpreted, {_why_interpreted()}"
+
+
+def _why_interpreted() -> str:
+    if _wanted() == "0":
+        return f"as {VARIABLE}=0 asks for"
+    if is_checkout(Path(__file__).parent):
+        return "as a checkout always is"
+    return f"as no C extensions were built when it was installed: '{VARIABLE}=1 {_AGAIN} stormlet' says why"
+
+
+def _wanted() -> str:
+    return os.environ.get(VARIABLE, "").strip()
 
 
 def is_checkout(package: Path) -> bool:
@@ -45,10 +64,10 @@ def _decide(wanted: str) -> None:
         _interpret(package)
     if wanted == "1" and not is_compiled():
         here = f"{package.parent} is a checkout, which" if checkout else "this installation"
-        way = f"pip install {package.parent}" if checkout else "pip install --force-reinstall stormlet"
+        way = f"pip install {package.parent} --no-cache-dir" if checkout else f"{_AGAIN} stormlet"
         raise ImportError(
             f"{VARIABLE}=1, but {here} is not compiled; install it anew, with a C compiler: "
-            f"{VARIABLE}=1 {way} --no-cache-dir; or unset the variable"
+            f"{VARIABLE}=1 {way}; or unset the variable"
         )
 
 
@@ -59,4 +78,4 @@ def _interpret(package: Path) -> None:
         sys.path_importer_cache[folder] = FileFinder(folder, *loaders)
 
 
-_decide(os.environ.get(VARIABLE, "").strip())
+_decide(_wanted())

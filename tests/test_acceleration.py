@@ -14,7 +14,7 @@ import pytest
 
 import stormlet
 from stormlet import Bolt, Collector, Topology, Tuple
-from stormlet.acceleration import VARIABLE
+from stormlet.acceleration import VARIABLE, how_it_runs
 from tests.helpers import run_to_end
 
 PACKAGE = Path(stormlet.__file__).parent
@@ -95,9 +95,12 @@ def checkout(built: Path) -> Path:
     return built
 
 
-def import_from(package: Path, setting: str) -> subprocess.CompletedProcess[str]:
+IMPORTED = "import stormlet; print(stormlet.__file__, stormlet.is_compiled())"
+
+
+def import_from(package: Path, setting: str, code: str = IMPORTED) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "import stormlet; print(stormlet.__file__, stormlet.is_compiled())"],
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=False,
@@ -125,6 +128,26 @@ def test_0_passes_over_what_is_compiled(built: Path) -> None:
     """The interpreted files of a compiled installation run."""
     done = import_from(built, "0")
     assert (done.stdout.split(), done.stderr) == ([str(built / "__init__.py"), "False"], "")
+
+
+HOW = "from stormlet.acceleration import how_it_runs; print(how_it_runs())"
+
+
+def test_what_is_compiled_says_so() -> None:
+    """And nothing else."""
+    assert (how_it_runs() == "compiled") is stormlet.is_compiled()
+
+
+def test_what_is_interpreted_says_why(checkout: Path) -> None:
+    """As it was asked for, as a checkout is, or as there was no compiler; then how to find out more."""
+    assert import_from(checkout, "0", HOW).stdout == "interpreted, as STORMLET_COMPILED=0 asks for\n"
+    assert import_from(checkout, "", HOW).stdout == "interpreted, as a checkout always is\n"
+    checkout.with_name("pyproject.toml").unlink()
+    for extension in checkout.rglob(f"*{EXTENSION}"):
+        extension.unlink()
+    shown = import_from(checkout, "", HOW).stdout
+    assert shown.startswith("interpreted, as no C extensions were built when it was installed: ")
+    assert "'STORMLET_COMPILED=1 pip install --no-cache-dir --force-reinstall --no-deps stormlet'" in shown
 
 
 def test_1_insists_in_a_checkout(checkout: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
+from stormlet.acceleration import how_it_runs
 from stormlet.cli.output import bar, fitted
 from stormlet.cli.running.connections import closed_connections, connection_lines
 from stormlet.cli.running.meter import Completion, Frame, Row
@@ -65,7 +66,8 @@ def closing_summary(
 ) -> list[Text]:
     """The last word on a run: every component, what became of the messages, and what failed most. A ``width``
     of None is any; of a run that emitted dead letters again, ``replayed`` has their outcomes."""
-    lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
+    title = f"{printable(frame.topology)}: {duration(frame.seconds)}; {how_it_runs()}"
+    lines = [Text(line, style="bold") for line in _wrapped(title, width)]
     lines += closing_table(frame.rows, width)
     lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
     lines += map(Text, epoch_lines(frame, "{:,}".format, None))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from stormlet.acceleration import how_it_runs
 from stormlet.cli.running.live import closing_summary, live_view, repeated
 from stormlet.cli.running.meter import Completion, Frame
 from stormlet.report.failures import RepeatedFailure
@@ -407,7 +408,7 @@ def test_the_summary_has_a_line_for_each_component_and_what_became_of_the_messag
     """Exact counts, in a pipe of any width."""
     frame = replace(FRAME, dead_letters=2, left_over=3)
     assert [line.plain.rstrip() for line in closing_summary(frame, [], None)] == [
-        "word-count: 12.4 s",
+        f"word-count: 12.4 s; {how_it_runs()}",
         "component  emitted  executed   acked  failed   per s  latency",
         "lines       12,340            11,340       0   1,000  19.3 ms",
         "split       74,040    12,340  12,339       1   1,000  6.80 µs",

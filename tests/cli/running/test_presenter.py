@@ -16,6 +16,7 @@ from typing import Any, TextIO, cast
 
 import pytest
 
+from stormlet.acceleration import how_it_runs
 from stormlet.cli import main
 from stormlet.cli.running.meter import Completion
 from stormlet.cli.running.observation import Observation
@@ -152,7 +153,7 @@ def test_in_a_pipe_the_summary_has_no_control_sequences() -> None:
     stream: Any = io.StringIO()
     Presenter(None, GuardedStream(stream)).summarise(FRAME, [FAILURE])
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "word-count: 12.4 s"
+    assert lines[0] == f"word-count: 12.4 s; {how_it_runs()}"
     assert lines[-1] == "  341 times split[1]: ValueError('not a line') at flow.py:12 on '\\x00'"
     assert [line.rstrip() for line in lines] == lines
     assert "\x1b" not in stream.getvalue()

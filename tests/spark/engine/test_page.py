@@ -22,7 +22,7 @@ WALK: Final = dict(
 )
 """By command, the lines that it shows."""
 PROGRAMS: Final = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-VARIES: Final = re.compile(r"\.\.\.|flights: [\d.]+ s")
+VARIES: Final = re.compile(r"\.\.\.|flights: [\d.]+ s; .*")
 
 
 @pytest.fixture(autouse=True)
