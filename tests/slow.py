@@ -39,6 +39,7 @@ SLOW = frozenset(
         "cli/test_new.py",
         "cli/test_output.py",
         "cli/test_errors.py::test_nothing_foreign_reaches_the_terminal_raw",
+        "cli/test_run.py::test_a_run_loads_only_what_it_needs",
         "cli/test_run.py::test_the_module_runs_as_a_program",
         "cli/test_run_options.py",
         "cli/test_simulate.py",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from importlib.metadata import PackageNotFoundError, version
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
@@ -98,6 +97,8 @@ def versions() -> str:
 
 
 def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,5 @@
-"""The store of a run, by what the topology says of its place; and the state at a path, for commands."""
+"""The store of a run, by what the topology says of its place; and the state at a path, for commands. What needs sqlite
+is loaded with the first state file."""
 
 from __future__ import annotations
 
@@ -12,8 +13,6 @@ from stormlet.core.state.commits import Store
 from stormlet.errors import StateUnusable
 from stormlet.state.interfaces import PlacedReader, PlacedStore
 from stormlet.state.memory import MemoryStore
-from stormlet.state.sqlite.file import StateFile
-from stormlet.state.sqlite.reading import StateReader
 
 ROCKSDB: Final = ".rocksdb"
 """The end of the name of a directory of RocksDB; any other path is that of a file of sqlite."""
@@ -49,6 +48,8 @@ def owned(path: str | os.PathLike[str], topology: str | None = None) -> PlacedSt
     topology's. Raise :class:`~stormlet.errors.StateUnusable`."""
     if is_rocksdb(path):
         return cast("PlacedStore", _rocksdb(path, "directory").StateDirectory(path, topology))
+    from stormlet.state.sqlite.file import StateFile
+
     return StateFile(path, topology)
 
 
@@ -56,6 +57,8 @@ def reader(path: str | os.PathLike[str]) -> PlacedReader:
     """Look at the state at a path, which a run may write. Raise :class:`~stormlet.errors.StateUnusable`."""
     if is_rocksdb(path):
         return cast("PlacedReader", _rocksdb(path, "reading").DirectoryReader(path))
+    from stormlet.state.sqlite.reading import StateReader
+
     return StateReader(path)
 
 

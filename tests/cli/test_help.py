@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import platform
 import re
 import subprocess
@@ -76,7 +77,7 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(version_module, "version", missing)
+    monkeypatch.setattr(importlib.metadata, "version", missing)
     assert "pyspark not installed" in version_module.versions().splitlines()
 
 

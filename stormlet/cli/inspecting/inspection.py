@@ -9,7 +9,6 @@ import msgspec
 
 from stormlet.cli.parameters import TargetOptions
 from stormlet.core.shortened import printable
-from stormlet.drawing.drawing import counts_of
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.planning import Plan, plan
@@ -46,6 +45,8 @@ class Inspection(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> str:
         """The numbers of spouts, bolts, tasks and ackers."""
+        from stormlet.drawing.drawing import counts_of
+
         return counts_of(self.plan)
 
     @property

@@ -13,7 +13,6 @@ from stormlet.errors import InvalidConfiguration, StateUnusable
 from stormlet.files import sync
 from stormlet.state.claims import claimed
 from stormlet.state.places import absolute
-from stormlet.state.sqlite.database import Database
 from stormlet.state.stores import is_rocksdb, reader
 from stormlet.topology import Topology
 
@@ -52,6 +51,8 @@ def put_aside(path: str | os.PathLike[str], topology: str, now: datetime) -> Pat
 
 def _settle(file: Path) -> None:
     """Have what is in the write-ahead log go into the file, which is whole then even if the process dies on the way."""
+    from stormlet.state.sqlite.database import Database
+
     with suppress(StateUnusable), closing(Database(file, "rw")) as database:
         database.number("SELECT count(*) FROM epochs")  # which the last connection to close it goes on with
 

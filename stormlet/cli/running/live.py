@@ -11,9 +11,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from textwrap import wrap
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
-from rich.console import Console
 from rich.text import Text
 
 from stormlet.acceleration import how_it_runs
@@ -28,6 +27,9 @@ from stormlet.cli.units import duration, rough_duration, short_count, size
 from stormlet.core.shortened import printable
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import EpochStatistics
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5
@@ -227,6 +229,8 @@ class LiveView:
     """Draws below what the run prints to the same terminal."""
 
     def __init__(self, errors: GuardedStream, output: GuardedStream | None) -> None:
+        from rich.console import Console
+
         terminal = cast("TextIO", errors)
         self.screen = Screen(terminal.fileno(), terminal.encoding)
         self._console = Console(
