@@ -39,6 +39,7 @@ COMMANDS = {
     "describe": "Show tasks and settings, and where each value came from.",
     "run": "Run a topology until everything is done.",
     "view": "Open a snapshot of a run's page.",
+    "top": "Watch a run in this terminal.",
     "simulate": "Run a topology under many seeds and faults, on simulated time.",
     "soak": "Run a topology for minutes at full load, with faults.",
     "dead-letters": "List the messages that a run gave up.",

@@ -140,5 +140,5 @@ def test_a_run_loads_only_what_it_needs() -> None:
     loaded = set(finished.stdout.splitlines()[-1].split())
     assert {"stormlet.cli.run", "asyncio"} <= loaded
     unneeded = {"importlib.metadata", "rich.console", "sqlite3", "stormlet.drawing.drawing"}
-    unneeded |= {"pyspark", "stormlet.ui", "stormlet.spark", "rocksdict"}
+    unneeded |= {"pyspark", "stormlet.ui", "stormlet.spark", "rocksdict", "textual"}
     assert unneeded & loaded == set()
