@@ -22,6 +22,7 @@ from stormlet.report.statistics import (
     StreamStatistics,
     TaskStatistics,
 )
+from stormlet.report.steps import Steps, at_once, each_of
 
 
 class Shares(msgspec.Struct, frozen=True):
@@ -184,18 +185,29 @@ def figures_between(
     """Return the figures of the time between two statistics of one run, so many seconds apart. What is missing in the
     earlier ones had counted nothing by then; ``Statistics({})`` is the start. Latencies of single tasks are those of
     the components ``times_of``, or of all."""
+    return at_once(figures_in_steps(earlier, later, seconds, window, times_of))
+
+
+def figures_in_steps(
+    earlier: Statistics, later: Statistics, seconds: float, window: str, times_of: Collection[str] | None
+) -> Steps[Figures]:
+    """Do the same in steps."""
     span = max(seconds, SHORTEST)
-    edges = {_ends(each): each for each in earlier.edges}
+    components = yield from each_of(
+        later.components.items(),
+        lambda id, each: _component(
+            earlier.components.get(id, NOTHING), each, span, with_times=times_of is None or id in times_of
+        ),
+    )
+    ends = {_ends(each): each for each in earlier.edges}
+    edges = yield from each_of(
+        enumerate(later.edges), lambda _, each: _edge(ends.get(_ends(each), UNUSED), each, span)
+    )
     return Figures(
         window=window,
         seconds=seconds,
-        components={
-            id: _component(
-                earlier.components.get(id, NOTHING), each, span, with_times=times_of is None or id in times_of
-            )
-            for id, each in later.components.items()
-        },
-        edges=[_edge(edges.get(_ends(each), UNUSED), each, span) for each in later.edges],
+        components=components,
+        edges=list(edges.values()),
         loop=None if later.loop is None else _loop(earlier.loop, later.loop, span),
         pending_by_age=later.pending_by_age,
         epoch=later.epoch,
@@ -283,8 +295,8 @@ def _task(
         dead_letters=rate("dead_letters"),
         replayed=rate("replayed"),
         overflowed=rate("overflowed"),
-        errors=int(later.errors - earlier.errors),  # what a snapshot kept is a float
-        restarts=int(later.restarts - earlier.restarts),
+        errors=later.errors - earlier.errors,
+        restarts=later.restarts - earlier.restarts,
         pending=later.pending,
         queued=later.queued,
         shares=shares,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -39,12 +39,11 @@ class Series:
         self._at = array("d")
         self._columns: dict[str, array[float]] = {}
 
-    def add(self, at: float, figures: Figures, spouts: Sequence[ComponentFigures]) -> None:
-        """Add the figures of a step; ``spouts`` are those among the components."""
+    def add(self, at: float, points: Mapping[str, Sequence[float]]) -> None:
+        """Add the points of a step, which :func:`points_of` has made."""
         self._at.append(at)
-        self._add("", _of_topology(spouts))
-        for id, each in figures.components.items():
-            self._add(id, _of_component(each))
+        for id, each in points.items():
+            self._add(id, each)
         del self._at[: -self._most]
 
     def _add(self, name: str, values: Sequence[float]) -> None:
@@ -67,6 +66,13 @@ class Series:
             yield Point(
                 at=at, throughput=throughput, failed=failed, pending=pending, p50=_known(p50), p99=_known(p99)
             )
+
+
+def points_of(figures: Figures, spouts: Collection[str]) -> Mapping[str, Sequence[float]]:
+    """Return the columns of each component, and of the topology below the empty name."""
+    components = figures.components
+    of_spouts = [each for id, each in components.items() if id in spouts]
+    return {"": _of_topology(of_spouts), **{id: _of_component(each) for id, each in components.items()}}
 
 
 def _known(value: float) -> float | None:

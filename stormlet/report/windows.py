@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
-from stormlet.report.figures import Figures, figures_between
-from stormlet.report.series import Point, Series
-from stormlet.report.snapshots import Snapshot
+from stormlet.report.figures import Figures, figures_in_steps
+from stormlet.report.series import Point, Series, points_of
+from stormlet.report.snapshots import Snapshot, snapshot_of
 from stormlet.report.statistics import Statistics
+from stormlet.report.steps import Steps
 
 Window: TypeAlias = Literal["1m", "10m", "1h", "all"]
 Span: TypeAlias = Literal["1h", "1d"]
@@ -31,9 +32,9 @@ class Ring:
 
     def __init__(self, step: float, steps: int, *, detailed: bool) -> None:
         self.step = step
+        self.detailed = detailed
         self._length = step * steps
-        self._detailed = detailed
-        self._kept = deque([(0.0, Snapshot(START))], maxlen=steps + 1)
+        self._kept = deque([(0.0, Snapshot(START, (), detailed=detailed))], maxlen=steps + 1)
 
     def is_due(self, at: float) -> bool:
         """True if a step has begun since the last snapshot; steps are counted from the start."""
@@ -41,18 +42,16 @@ class Ring:
 
     def keep(self, at: float, snapshot: Snapshot) -> None:
         """Keep a snapshot, and forget the oldest."""
-        self._kept.append((at, snapshot if self._detailed else snapshot.without_times_of_tasks()))
+        self._kept.append((at, snapshot))
 
-    def last(self) -> tuple[float, Statistics]:
-        """The totals of the latest snapshot, and its moment."""
-        at, snapshot = self._kept[-1]
-        return at, snapshot.totals()
+    @property
+    def last(self) -> tuple[float, Snapshot]:
+        """The latest snapshot, and its moment."""
+        return self._kept[-1]
 
-    def before(self, at: float, times_of: Collection[str]) -> tuple[float, Statistics]:
-        """The snapshot whose age comes next to the length of the window; with the times of the tasks of these
-        components."""
-        then, snapshot = min(self._kept, key=lambda each: abs(at - each[0] - self._length))
-        return then, snapshot.statistics(times_of)
+    def before(self, at: float) -> tuple[float, Snapshot]:
+        """The snapshot whose age comes next to the length of the window, and its moment."""
+        return min(self._kept, key=lambda each: abs(at - each[0] - self._length))
 
 
 class Windows:
@@ -74,32 +73,40 @@ class Windows:
         """True if a sample should be taken."""
         return self._rings["1m"].is_due(at)
 
-    def feed(self, at: float, statistics: Statistics) -> None:
-        """Take a sample; to be called every :data:`STEP` seconds, or less often."""
+    def feed(self, at: float, statistics: Statistics) -> Steps[None]:
+        """Take a sample, if one is due; to be called every :data:`STEP` seconds, or less often. All that is shown
+        changes at the last step; until then no other sample may be begun."""
+        points: list[tuple[Series, Mapping[str, Sequence[float]]]] = []
         for ring, series in self._series.values():
             if ring.is_due(at):
-                then, before = ring.last()
-                figures = figures_between(before, statistics, at - then)
-                series.add(
-                    at, figures, [each for id, each in figures.components.items() if id in self._spouts]
-                )
-        if self.is_due(at):  # if a longer step has begun, a shortest one has, too
-            snapshot = Snapshot(statistics)
-            for ring in self._rings.values():
-                if ring.is_due(at):
-                    ring.keep(at, snapshot)
+                points.append((series, (yield from self._points(ring, at, statistics))))
+        kept: list[tuple[Ring, Snapshot]] = []
+        for ring in self._rings.values():
+            if ring.is_due(at):
+                kept.append((ring, (yield from snapshot_of(statistics, detailed=ring.detailed))))
+        for series, columns in points:
+            series.add(at, columns)
+        for ring, snapshot in kept:
+            ring.keep(at, snapshot)
+
+    def _points(self, ring: Ring, at: float, statistics: Statistics) -> Steps[Mapping[str, Sequence[float]]]:
+        then, snapshot = ring.last
+        before = yield from snapshot.totals()
+        figures = yield from figures_in_steps(before, statistics, at - then, "", ())
+        return points_of(figures, self._spouts)
 
     def figures(
         self, window: Window, at: float, statistics: Statistics, times_of: Collection[str] = ()
-    ) -> Figures:
+    ) -> Steps[Figures]:
         """Return the figures of a window that ends now; latencies of single tasks are those of the components
         ``times_of``. Raises :class:`ValueError` for an unknown window."""
         if window == "all":
-            return figures_between(START, statistics, at, window, times_of=times_of)
+            return (yield from figures_in_steps(START, statistics, at, window, times_of))
         if window not in self._rings:
             raise ValueError(f"there is no window {window!r}; there are 1m, 10m, 1h and all")
-        then, before = self._rings[window].before(at, times_of)
-        return figures_between(before, statistics, at - then, window, times_of=times_of)
+        then, snapshot = self._rings[window].before(at)
+        before = yield from snapshot.statistics(times_of)
+        return (yield from figures_in_steps(before, statistics, at - then, window, times_of))
 
     def series(self, span: Span = "1h", component: str = "") -> Sequence[Point]:
         """Return what charts show: an hour in steps of ten seconds, or a day in steps of ten minutes; oldest first.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
@@ -11,6 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stormlet.runtime.run.sliced import Sliced, in_slices
 from stormlet.ui.answers import answer, problem
 from stormlet.ui.changes import Revisions
 from stormlet.ui.snapshot import snapshot_of
@@ -50,6 +50,8 @@ class PageApi:
     def __init__(self, pages: Pages, life: str) -> None:
         self._pages = pages
         self._revisions = Revisions(life)
+        # One after the other: those who ask while an answer is put together get the same numbers for nothing.
+        self._turn = asyncio.Lock()
 
     async def topologies(self, request: Request) -> Response:
         """All topologies, for the choice of one."""
@@ -62,7 +64,7 @@ class PageApi:
     async def snapshot(self, request: Request) -> Response:
         """All that the page shows, as a file."""
         pages = [(page, await asyncio.to_thread(page.graph)) for page in self._pages.all()]
-        response = answer(snapshot_of(pages))
+        response = answer(await in_slices(snapshot_of(pages)))
         response.headers["content-disposition"] = 'attachment; filename="stormlet-snapshot.json"'
         return response
 
@@ -72,11 +74,12 @@ class PageApi:
         view = view_of(request.query_params)
         if isinstance(view, str):
             return problem(400, view)
-        began = time.perf_counter()
+        sliced = Sliced()
+        async with self._turn:
+            values = await sliced.run(page.values_in_steps(view))
         revised = self._revisions.of((page.id, view))
-        revised.update(page.values(view))
-        took = time.perf_counter() - began
-        poll = min(max(EVERY, round(took / COST, 1)), SELDOM) if page.is_live else None
+        revised.update(values)
+        poll = min(max(EVERY, round(sliced.seconds / COST, 1)), SELDOM) if page.is_live else None
         return answer(revised.since(request.query_params.get("since", ""), poll))
 
 

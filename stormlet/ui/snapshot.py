@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from stormlet.errors import InvalidConfiguration
+from stormlet.report.steps import Steps
 from stormlet.ui.answers import NotFound
 from stormlet.ui.views.graph import Graph
 from stormlet.ui.views.view import KINDS, Page, View
@@ -40,22 +41,25 @@ class Snapshot(msgspec.Struct, frozen=True):
     topologies: list[Topology]
 
 
-def snapshot_of(pages: Sequence[tuple[Page, Graph]]) -> Snapshot:
+def snapshot_of(pages: Sequence[tuple[Page, Graph]]) -> Steps[Snapshot]:
     """Take all that is shown."""
-    return Snapshot(VERSION, datetime.now(UTC), [_topology(page, graph) for page, graph in pages])
+    topologies: list[Topology] = []
+    for page, graph in pages:
+        topologies.append((yield from _topology(page, graph)))
+    return Snapshot(VERSION, datetime.now(UTC), topologies)
 
 
-def _topology(page: Page, graph: Graph) -> Topology:
+def _topology(page: Page, graph: Graph) -> Steps[Topology]:
     views: dict[str, dict[str, Any]] = {}
-    for view in _views(page):
-        values, common = page.values(view), views.get(_overview(view), {})
+    for view in (yield from _views(page)):
+        values, common = (yield from page.values_in_steps(view)), views.get(_overview(view), {})
         views[key_of(view)] = {name: value for name, value in values.items() if name not in common}
     return Topology(page.id, page.name, page.state, graph, views)
 
 
-def _views(page: Page) -> list[View]:
+def _views(page: Page) -> Steps[list[View]]:
     kinds = [View(kind, window) for kind in KINDS if kind != "component" for window in WINDOWS]
-    overview = page.values(View("overview", "all"))
+    overview = yield from page.values_in_steps(View("overview", "all"))
     components = [name.removeprefix("c/") for name in overview if name.startswith("c/")]
     if len(components) > MOST_COMPONENTS:
         return kinds
@@ -93,6 +97,11 @@ class RecordedPage:
         if found is None:
             raise NotFound(f"the snapshot has no page of {view.component or view.kind!r}")
         return {**self._topology.views[_overview(view)], **found, "taken": self._taken}
+
+    def values_in_steps(self, view: View) -> Steps[Mapping[str, object]]:
+        """Do the same; there is nothing to be reckoned."""
+        yield
+        return self.values(view)
 
 
 class Recorded:

@@ -18,8 +18,10 @@ from stormlet.report.figures import Figures, Percentiles, TaskFigures
 from stormlet.report.health import Health
 from stormlet.report.series import Point
 from stormlet.report.statistics import Statistics
+from stormlet.report.steps import Steps, at_once
 from stormlet.report.windows import Window
 from stormlet.runtime.run.handle import Running
+from stormlet.runtime.run.monitor import Look
 from stormlet.ui.views.graph import MOST, Graph, graph_of
 
 T = TypeVar("T")
@@ -146,16 +148,24 @@ class Watched:
 
     def reading(self, window: str, component: str = "") -> Reading:
         """Return the figures of a window; with the latencies of the tasks of this component."""
-        named = cast("Window", window)
-        figures = self._fresh(
-            ("figures", window, component), FRESH, lambda: self.running.figures(named, component)
-        )
-        return Reading(figures, self.statistics())
+        return at_once(self.reading_in_steps(window, component))
+
+    def reading_in_steps(self, window: str, component: str = "") -> Steps[Reading]:
+        """Do the same in steps."""
+        look = yield from self._look(window, component, FRESH)
+        return Reading(look.figures, look.statistics)
 
     def bottleneck(self, window: str) -> Bottleneck | None:
         """Return what limits it."""
-        named = cast("Window", window)
-        return self._fresh(("bottleneck", window), SLOW, lambda: self.running.bottleneck(named))
+        return at_once(self._look(window, "", SLOW)).bottleneck
+
+    def _look(self, window: str, component: str, seconds: float) -> Steps[Look]:
+        what = ("look", window, component)
+        if not self._is_fresh(what, seconds):
+            look = yield from self.running.monitor.look(cast("Window", window), component)
+            for same in (what, ("look", window, ""), "statistics"):
+                self._keep(same, look.statistics if same == "statistics" else look)
+        return cast("Look", self._taken[what][1])
 
     def series(self, window: str, component: str = "") -> Sequence[Point]:
         """Return the points of a chart of a window: a new one comes all ten seconds, or all ten minutes."""
@@ -163,11 +173,17 @@ class Watched:
         return self._fresh(("series", span, component), SLOW, lambda: self.running.series(span, component))
 
     def _fresh(self, what: Hashable, seconds: float, take: Callable[[], T]) -> T:
-        now = self._loop.time()
-        if what not in self._taken or now - self._taken[what][0] >= seconds:
-            self._taken = {each: kept for each, kept in self._taken.items() if now - kept[0] < SLOW}
-            self._taken[what] = now, take()
+        if not self._is_fresh(what, seconds):
+            self._keep(what, take())
         return cast("T", self._taken[what][1])
+
+    def _is_fresh(self, what: Hashable, seconds: float) -> bool:
+        return what in self._taken and self._loop.time() - self._taken[what][0] < seconds
+
+    def _keep(self, what: Hashable, value: object) -> None:
+        now = self._loop.time()
+        self._taken = {each: kept for each, kept in self._taken.items() if now - kept[0] < SLOW}
+        self._taken[what] = now, value
 
     # What does not change.
 

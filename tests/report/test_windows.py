@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from stormlet.core.histogram import Histogram
 from stormlet.report.statistics import Statistics, TaskStatistics
+from stormlet.report.steps import at_once
 from stormlet.report.windows import Windows
 from tests.report.numbers import statistics, times
 
@@ -26,14 +27,14 @@ def fed(until: float, step: float = 10.0) -> Windows:
     """Windows that were fed at each step from the start."""
     windows = Windows(["lines"])
     for number in range(1, int(until / step) + 1):
-        windows.feed(number * step, counted(number * step))
+        at_once(windows.feed(number * step, counted(number * step)))
     return windows
 
 
 @pytest.mark.parametrize("window", ["1m", "10m", "1h", "all"])
 def test_a_young_run_is_its_own_window(window: str) -> None:
     """Before a window is full it says how long it is, and its rates are of that time."""
-    figures = fed(20).figures(window, 25.0, counted(25))  # type: ignore[arg-type]
+    figures = at_once(fed(20).figures(window, 25.0, counted(25)))  # type: ignore[arg-type]
     assert (figures.seconds, figures.window) == (25.0, window)
     assert figures.components["lines"].emitted == 10.0
 
@@ -43,7 +44,7 @@ def test_a_full_window_is_about_as_long_as_it_is_named(window: str, length: floa
     """Within half a step, whenever it is asked for."""
     windows = fed(9000)
     for at in (9000.0, 9003.0, 9007.0, 9009.9):
-        figures = windows.figures(window, at, counted(at))  # type: ignore[arg-type]
+        figures = at_once(windows.figures(window, at, counted(at)))  # type: ignore[arg-type]
         assert abs(figures.seconds - length) <= step / 2 + 5
         assert figures.components["lines"].emitted == pytest.approx(10.0, rel=0.001)
 
@@ -52,16 +53,18 @@ def test_a_window_forgets() -> None:
     """What happened before it is in none of its rates, and in those of all time."""
     windows = Windows(["lines"])
     for number in range(1, 13):
-        windows.feed(number * 10.0, counted(10))
-    assert windows.figures("1m", 120.0, counted(10)).components["lines"].emitted == 0.0
-    assert windows.figures("all", 120.0, counted(10)).components["lines"].emitted == pytest.approx(100 / 120)
+        at_once(windows.feed(number * 10.0, counted(10)))
+    assert at_once(windows.figures("1m", 120.0, counted(10))).components["lines"].emitted == 0.0
+    assert at_once(windows.figures("all", 120.0, counted(10))).components["lines"].emitted == pytest.approx(
+        100 / 120
+    )
 
 
 def test_latencies_of_tasks_are_those_of_the_last_minute() -> None:
     """Longer windows leave them out, and have those of components."""
     windows = fed(3000)
     lines = {
-        name: windows.figures(name, 3000.0, counted(3000), ["lines"]).components["lines"]  # type: ignore[arg-type]
+        name: at_once(windows.figures(name, 3000.0, counted(3000), ["lines"])).components["lines"]  # type: ignore[arg-type]
         for name in ("1m", "10m", "all")
     }
     assert {name: each.complete and each.complete.count for name, each in lines.items()} == {
@@ -76,7 +79,7 @@ def test_latencies_of_tasks_are_those_of_the_last_minute() -> None:
 def test_other_windows_are_refused() -> None:
     """The error names those that there are."""
     with pytest.raises(ValueError, match="'5m'; there are 1m, 10m, 1h and all"):
-        fed(10).figures("5m", 10.0, counted(10))  # type: ignore[arg-type]
+        at_once(fed(10).figures("5m", 10.0, counted(10)))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'2h'; there are 1h and 1d"):
         fed(10).series("2h")  # type: ignore[arg-type]
 
@@ -87,7 +90,7 @@ def test_a_timer_that_is_late_or_early_loses_no_step() -> None:
     for number, late in enumerate((0.003, -0.005, 0.0, 4.0, 0.001), 1):
         at = number * 10 + late
         assert windows.is_due(at)
-        windows.feed(at, counted(at))
+        at_once(windows.feed(at, counted(at)))
         assert not windows.is_due(at + 1)
     assert len(windows.series()) == 5
 
@@ -96,7 +99,7 @@ def test_a_feed_too_many_is_left_out() -> None:
     """Whoever asks more often than each step changes nothing."""
     windows = Windows(["lines"])
     for at in (10.0, 11.0, 12.0, 20.0):
-        windows.feed(at, counted(at))
+        at_once(windows.feed(at, counted(at)))
     assert [point.at for point in windows.series()] == [10.0, 20.0]
 
 
@@ -115,7 +118,7 @@ def test_charts_keep_an_hour_and_a_day() -> None:
     """360 points ten seconds apart, and 144 ten minutes apart; older ones are forgotten."""
     windows = Windows(["lines"])
     for number in range(1, 9001):
-        windows.feed(number * 10.0, statistics(lines=TaskStatistics(emitted=number)))
+        at_once(windows.feed(number * 10.0, statistics(lines=TaskStatistics(emitted=number))))
     hour, day = windows.series("1h", "lines"), windows.series("1d", "lines")
     assert (len(hour), len(day)) == (360, 144)
     assert (hour[-1].at, hour[0].at) == (90_000, 90_000 - 3590)
@@ -137,7 +140,7 @@ def test_the_slowest_spout_stands_for_the_topology() -> None:
         for name, seconds in (("a", 1.0), ("b", 5.0))
     }
     windows = Windows(["a", "b"])
-    windows.feed(10.0, statistics(**tasks, split=replace(tasks["b"], acked=50)))
+    at_once(windows.feed(10.0, statistics(**tasks, split=replace(tasks["b"], acked=50))))
     (point,) = windows.series()
     assert point.p50 == pytest.approx(5.0, rel=0.07)
     assert point.throughput == pytest.approx(0.2)

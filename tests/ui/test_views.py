@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
 
 from stormlet import Running, Topology
 from stormlet.drawing.drawing import draw
+from stormlet.model.description import Description
 from stormlet.model.planning import plan
+from stormlet.report.steps import Steps
 from stormlet.testing import Simulation
 from stormlet.ui.answers import NotFound, encoded
 from stormlet.ui.controls import Replays
@@ -20,6 +23,7 @@ from stormlet.ui.views.view import LivePage, Shows, View
 from stormlet.ui.watched import Watched
 from tests.cast import Hold, ignore
 
+END = object()
 SECRET = "a-value-that-nobody-should-see"
 
 
@@ -170,6 +174,53 @@ async def test_a_component_that_is_not_there(sim: Simulation) -> None:
     async with held().run() as running:
         with pytest.raises(NotFound, match="no component 'x'"):
             page(running).values(View("component", component="x"))
+
+
+def wide(bolts: int) -> Topology:
+    topology = Topology("wide")
+    numbers = topology.spout("numbers", [1])
+    for number in range(bolts):
+        topology.bolt(f"b{number}", ignore, numbers.shuffle())
+    return topology
+
+
+def work(steps: Steps[object]) -> list[int]:
+    """The functions that each step calls."""
+    calls: list[int] = []
+
+    def note(frame: object, event: str, arg: object) -> None:
+        calls[-1] += event in ("call", "c_call")
+
+    ended = False
+    while not ended:
+        calls.append(0)
+        sys.setprofile(note)
+        ended = next(steps, END) is END
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.simulated_time
+async def test_the_answer_of_a_large_topology_is_made_in_small_steps(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten times the components are ten times the work in as many more steps; nothing is asked for each of them that
+    takes the longer the more there are."""
+    asked, made = list[int](), Description.components.fget
+    monkeypatch.setattr(Description, "components", property(lambda self: asked.append(1) or made(self)))  # type: ignore[misc]
+    found: list[tuple[list[int], int]] = []
+    for bolts in (40, 400):
+        async with wide(bolts).run(dead_letters=ignore) as running:
+            shown = page(running)
+            shown.values(View())  # the drawing, which is made once
+            await sim.advance(seconds=20)
+            asked.clear()
+            found.append((work(shown.values_in_steps(View())), len(asked)))
+    (few, asked_few), (many, asked_many) = found
+    assert asked_few == asked_many
+    assert len(many) > 9 * len(few)
+    assert sum(many) < 11 * sum(few)
+    assert max(many) < sum(many) / 8
 
 
 WELL: dict[str, Any] = {

@@ -15,6 +15,7 @@
     loop_probe    a timer that sees the lag of the loop
     background    coroutines beside the tasks: rotation, ticks, the conductor, reports of what is stuck
     monitor       samples of the statistics, for figures of windows
+    sliced        work that lets others run in between
     lifecycle     start, drain, cancel, crash, end (law C1 to C5)
     observers     those who look on, such as the command line and tests
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from stormlet.model.plan import ACKER
 from stormlet.model.planning import Link, Plan
@@ -17,6 +18,7 @@ from stormlet.report.statistics import (
     StreamStatistics,
     of_component,
 )
+from stormlet.report.steps import Steps, each_of
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.run.loop_probe import LoopProbe
@@ -37,18 +39,23 @@ class Counting:
         epochs: Callable[[], EpochStatistics] | None,
     ) -> None:
         self._plan = plan
+        # Once: a description puts its components together whenever it is asked for them.
+        self._outputs = {id: tuple(each.outputs) for id, each in plan.description.components.items()}
         self._tasks = tasks
         self._probe = probe
         self._epochs = epochs
 
-    def statistics(self) -> Statistics:
-        """Counts since the start."""
+    def statistics(self) -> Steps[Statistics]:
+        """Counts since the start; those of one component are of one moment."""
         tasks = self._tasks
-        components: Mapping[str, Sequence[AnyTask]] = {ACKER: tasks.ackers, **tasks.spouts, **tasks.bolts}
+        all_tasks: Mapping[str, Sequence[AnyTask]] = {ACKER: tasks.ackers, **tasks.spouts, **tasks.bolts}
+        components = yield from each_of(all_tasks.items(), lambda _, each: self._component(each))
+        producers: Mapping[str, Sequence[SpoutTask | BoltTask]] = {**tasks.spouts, **tasks.bolts}
+        edges = yield from each_of(producers.items(), lambda id, each: list(self._edges(id, each)))
         return Statistics(
-            {name: self._component(each) for name, each in components.items()},
+            components,
             None if self._epochs is None else self._epochs(),
-            edges=list(self._edges()),
+            edges=list(chain.from_iterable(edges.values())),
             loop=self._loop(),
             pending_by_age=self._ages(),
         )
@@ -63,15 +70,13 @@ class Counting:
             [_streams(task) for task in tasks],
         )
 
-    def _edges(self) -> Iterator[EdgeStatistics]:
-        producers: Mapping[str, Sequence[SpoutTask | BoltTask]] = {**self._tasks.spouts, **self._tasks.bolts}
-        for producer, tasks in producers.items():
-            for stream in self._plan.description.components[producer].outputs:
-                links = self._plan.links[StreamId(producer, stream)]
-                targets = [link.targets for link in links]
-                delivered = [task.outlets[stream].delivered(targets) for task in tasks]
-                for place, link in enumerate(links):
-                    yield self._edge(stream, link, tasks, sum(each[place] for each in delivered))
+    def _edges(self, producer: str, tasks: Sequence[SpoutTask | BoltTask]) -> Iterator[EdgeStatistics]:
+        for stream in self._outputs[producer]:
+            links = self._plan.links[StreamId(producer, stream)]
+            targets = [link.targets for link in links]
+            delivered = [task.outlets[stream].delivered(targets) for task in tasks]
+            for place, link in enumerate(links):
+                yield self._edge(stream, link, tasks, sum(each[place] for each in delivered))
 
     def _edge(
         self, stream: str, link: Link, producers: Sequence[SpoutTask | BoltTask], transferred: int

@@ -27,6 +27,7 @@ from stormlet.report.figures import Figures
 from stormlet.report.health import Health, RunState
 from stormlet.report.series import Point
 from stormlet.report.statistics import Statistics
+from stormlet.report.steps import at_once
 from stormlet.report.windows import Span, Window
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
@@ -132,7 +133,7 @@ class Running:
         self._monitor = Monitor(
             self._name,
             loop,
-            self.statistics,
+            self._counting.statistics,
             facts_of(plan, configurations, has_threads=not self._engine.simulated),
         )
         # On a simulated loop only by request: a timer that is always there would hide deadlocks.
@@ -338,9 +339,14 @@ class Running:
         """The event loop that it runs on."""
         return self._loop
 
+    @property
+    def monitor(self) -> Monitor:
+        """The past of the run, for pages that take its figures in steps."""
+        return self._monitor
+
     def statistics(self) -> Statistics:
         """Exact counts since the start."""
-        return self._counting.statistics()
+        return at_once(self._counting.statistics())
 
     def figures(self, window: Window = "1m", component: str = "") -> Figures:
         """Return rates, shares of time and latencies of the last minute, ten minutes (``"10m"``) or hour (``"1h"``), or
@@ -349,7 +355,7 @@ class Running:
 
         Raises :class:`ValueError` for another window.
         """
-        return self._monitor.figures(window, component)
+        return at_once(self._monitor.figures(window, component))
 
     def bottleneck(self, window: Window = "1m") -> Bottleneck | None:
         """Return the component that limits the topology, with a sentence that says what to turn; None if nothing does:
@@ -357,7 +363,7 @@ class Running:
 
         Raises :class:`ValueError` for another window than those of :meth:`figures`.
         """
-        return self._monitor.bottleneck(window)
+        return self._monitor.bottleneck(self.figures(window))
 
     def series(self, span: Span = "1h", component: str = "") -> Sequence[Point]:
         """Return what charts show, oldest first: an hour in steps of ten seconds, or a day (``"1d"``) in steps of ten

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from stormlet.model.configuration import Configuration
 from stormlet.model.planning import Plan
 from stormlet.report.bottleneck import Bottleneck, bottleneck
@@ -14,9 +16,19 @@ from stormlet.report.figures import Figures
 from stormlet.report.limits import ComponentFacts
 from stormlet.report.series import Point
 from stormlet.report.statistics import Statistics
+from stormlet.report.steps import Steps, at_once
 from stormlet.report.windows import STEP, Span, Window, Windows
+from stormlet.runtime.run.sliced import in_slices
 
 logger = logging.getLogger(__name__)
+
+
+class Look(msgspec.Struct, frozen=True):
+    """All that a page wants to know of one moment."""
+
+    statistics: Statistics
+    figures: Figures
+    bottleneck: Bottleneck | None
 
 
 class Monitor:
@@ -27,7 +39,7 @@ class Monitor:
         self,
         name: str,
         loop: asyncio.AbstractEventLoop,
-        statistics: Callable[[], Statistics],
+        statistics: Callable[[], Steps[Statistics]],
         facts: Mapping[str, ComponentFacts],
     ) -> None:
         self._name = name
@@ -37,13 +49,15 @@ class Monitor:
         self._windows = Windows([id for id, each in facts.items() if each.is_spout])
         self._began: float | None = None
         self._ended: tuple[float, Statistics] | None = None
+        self._is_fed = False
+        """True while a sample is taken: another one may be begun before its last step."""
 
     async def run(self) -> None:
-        """Take samples until cancelled."""
+        """Take samples until cancelled, of large topologies in slices."""
         try:
             while True:
                 await asyncio.sleep(STEP - self._seconds % STEP)
-                self._now()
+                await in_slices(self.now())
         except Exception:
             # A fault of what only looks on must not end what it looks at.
             logger.exception(
@@ -59,32 +73,46 @@ class Monitor:
 
     def end(self) -> None:
         """The run is over: its last figures stay."""
-        self._ended = self._now()
+        self._ended = at_once(self.now())
 
-    def figures(self, window: Window, component: str = "") -> Figures:
+    def figures(self, window: Window, component: str = "") -> Steps[Figures]:
         """Return the figures of a window that ends now, or has ended with the run; with the latencies of the tasks of
         this component."""
-        return self._windows.figures(window, *self._now(), (component,))
+        at, statistics = yield from self.now()
+        return (yield from self._windows.figures(window, at, statistics, (component,)))
 
-    def bottleneck(self, window: Window) -> Bottleneck | None:
-        """Return the bottleneck in a window."""
-        return bottleneck(self.figures(window), self._facts)
+    def look(self, window: Window, component: str = "") -> Steps[Look]:
+        """Return the statistics, the figures and the bottleneck of one moment."""
+        at, statistics = yield from self.now()
+        figures = yield from self._windows.figures(window, at, statistics, (component,))
+        return Look(statistics, figures, self.bottleneck(figures))
+
+    def bottleneck(self, figures: Figures) -> Bottleneck | None:
+        """Return the bottleneck that these figures show."""
+        return bottleneck(figures, self._facts)
 
     def series(self, span: Span, component: str) -> Sequence[Point]:
         """Return the points of a chart."""
-        self._now()
+        if self._ended is None and self._windows.is_due(self._seconds):
+            at_once(self.now())
         return self._windows.series(span, component)
 
     @property
     def _seconds(self) -> float:
         return 0.0 if self._began is None else self._loop.time() - self._began
 
-    def _now(self) -> tuple[float, Statistics]:
+    def now(self) -> Steps[tuple[float, Statistics]]:
+        """Return the seconds since the start and the statistics, of which a sample is taken if one is due."""
         if self._ended is not None:
             return self._ended
-        at, statistics = self._seconds, self._statistics()
-        if self._windows.is_due(at):
-            self._windows.feed(at, statistics)
+        at = self._seconds
+        statistics = yield from self._statistics()
+        if not self._is_fed and self._windows.is_due(at):
+            self._is_fed = True
+            try:
+                yield from self._windows.feed(at, statistics)
+            finally:
+                self._is_fed = False
         return at, statistics
 
 

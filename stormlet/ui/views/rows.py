@@ -11,21 +11,23 @@ from stormlet.model.plan import ACKER
 from stormlet.report.figures import EdgeFigures, Percentiles
 from stormlet.report.health import Health
 from stormlet.report.statistics import TaskStatistics
+from stormlet.report.steps import Steps, each_of
 from stormlet.ui.views.graph import edge_id
 from stormlet.ui.views.moods import mood_of
 from stormlet.ui.views.numbers import EdgeNumbers, Numbers, rounded
 from stormlet.ui.watched import Reading, Span, Watched
 
 
-def component_rows(watched: Watched, reading: Reading, health: Health) -> Mapping[str, Numbers]:
-    """Return the numbers of all components, by id."""
+def component_rows(watched: Watched, reading: Reading, health: Health) -> Steps[Mapping[str, Numbers]]:
+    """Return the numbers of all components, by id, with a step for each."""
     restarting = {each.rpartition("[")[0] for each in health.restarting}
     lost = {name.rpartition("[")[0] for name, each in health.connections.items() if not each.is_ready}
-    return {
-        id: _row(
+    return each_of(
+        ((id, reading.component(id)) for id in watched.components),
+        lambda id, span: _row(
             watched,
             id,
-            reading.component(id),
+            span,
             reading.now.components[id],
             id=id,
             tasks=len(watched.tasks(id)),
@@ -33,9 +35,8 @@ def component_rows(watched: Watched, reading: Reading, health: Health) -> Mappin
             lost=id in lost,
             queued=[each.figures.queued for each in reading.tasks(id).values()],
             lag=reading.figures.components[id].lag,
-        )
-        for id in watched.components
-    }
+        ),
+    )
 
 
 def task_rows(watched: Watched, id: str, reading: Reading, health: Health) -> Mapping[int, Numbers]:

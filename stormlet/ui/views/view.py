@@ -10,12 +10,13 @@ import msgspec
 
 from stormlet.drawing.drawing import counts_of
 from stormlet.report.health import Health
+from stormlet.report.steps import Steps, at_once
 from stormlet.ui.answers import NotFound
 from stormlet.ui.views.detail import connections_of, facts_of, failures_of
 from stormlet.ui.views.graph import Graph
 from stormlet.ui.views.letters import letters_of
 from stormlet.ui.views.lines import lines_of
-from stormlet.ui.views.numbers import COLUMNS
+from stormlet.ui.views.numbers import COLUMNS, Numbers
 from stormlet.ui.views.rows import component_rows, edge_rows, task_rows
 from stormlet.ui.views.settings import settings_of
 from stormlet.ui.views.trees import trees_of
@@ -101,6 +102,10 @@ class Page(Protocol):
         not there."""
         ...
 
+    def values_in_steps(self, view: View) -> Steps[Mapping[str, object]]:
+        """Do the same in steps, for those who share the loop with a large topology."""
+        ...
+
 
 class LivePage:
     """A topology that runs."""
@@ -125,17 +130,24 @@ class LivePage:
     def values(self, view: View) -> Mapping[str, object]:
         """Return all values of a page, by name; raise :class:`~stormlet.ui.answers.NotFound` for a component that is
         not there."""
+        return at_once(self.values_in_steps(view))
+
+    def values_in_steps(self, view: View) -> Steps[Mapping[str, object]]:
+        """Do the same in steps, a component after the other."""
         if view.kind == "component" and view.component not in self._watched.components:
             raise NotFound(f"topology {self.name!r} has no component {view.component!r}")
-        return dict(_values(self._watched, view, self._shows))
+        reading = yield from self._watched.reading_in_steps(view.window, view.component)
+        rows = yield from component_rows(self._watched, reading, self._watched.health)
+        return dict(_values(self._watched, view, self._shows, reading, rows))
 
 
-def _values(watched: Watched, view: View, shows: Shows) -> Iterator[tuple[str, object]]:
-    reading, health = watched.reading(view.window, view.component), watched.health
+def _values(
+    watched: Watched, view: View, shows: Shows, reading: Reading, rows: Mapping[str, Numbers]
+) -> Iterator[tuple[str, object]]:
+    health = watched.health
     yield "columns", COLUMNS
     yield "series", lines_of(watched, view.window, view.component)
     yield "about", _about(watched, view, reading, health, shows)
-    rows = component_rows(watched, reading, health)
     yield from ((f"c/{id}", row) for id, row in rows.items())
     yield from ((f"e/{id}", row) for id, row in edge_rows(watched, reading, rows).items())
     match view.kind:

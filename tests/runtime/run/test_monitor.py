@@ -9,12 +9,18 @@ import pytest
 
 from stormlet import InvalidTopology, Running, Topology
 from stormlet.report.statistics import Statistics
+from stormlet.report.steps import Steps, at_once
 from stormlet.runtime.run.monitor import Monitor
 from stormlet.testing import Simulation
 from stormlet.testing.loop import Deadlock, run_simulated
 from tests.cast import take_a_second, wait_for_ever
 
 pytestmark = pytest.mark.simulated_time
+
+
+def nothing() -> Steps[Statistics]:
+    yield
+    return Statistics({})
 
 
 async def one_a_second() -> AsyncIterator[int]:
@@ -100,12 +106,12 @@ async def test_the_figures_of_a_run_stay_when_it_has_ended(sim: Simulation) -> N
 
 async def test_the_time_before_the_start_is_in_no_window(sim: Simulation) -> None:
     """Components that take long to prepare do not lower the rates; figures may be asked for meanwhile."""
-    monitor = Monitor("early", asyncio.get_running_loop(), lambda: Statistics({}), {})
+    monitor = Monitor("early", asyncio.get_running_loop(), nothing, {})
     await sim.advance(minutes=5)
-    assert monitor.figures("1m").seconds == 0.0
+    assert at_once(monitor.figures("1m")).seconds == 0.0
     monitor.begin()
     await sim.advance(seconds=5)
-    assert monitor.figures("1m").seconds == 5.0
+    assert at_once(monitor.figures("1m")).seconds == 5.0
 
 
 async def test_what_there_is_not_is_refused(sim: Simulation) -> None:
@@ -128,7 +134,7 @@ async def test_a_fault_of_the_figures_does_not_end_the_run(
 ) -> None:
     """It is logged once, and no more samples are taken."""
 
-    def fail() -> Statistics:
+    def fail() -> Steps[Statistics]:
         raise RuntimeError("no statistics")
 
     monitor = Monitor("faulty", asyncio.get_running_loop(), fail, {})
