@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Look(msgspec.Struct, frozen=True):
-    """All that a page wants to know of one moment."""
+    """All that a page wants to know; what it says of one component is of one moment."""
 
     statistics: Statistics
     figures: Figures
@@ -82,7 +82,7 @@ class Monitor:
         return (yield from self._windows.figures(window, at, statistics, (component,)))
 
     def look(self, window: Window, component: str = "") -> Steps[Look]:
-        """Return the statistics, the figures and the bottleneck of one moment."""
+        """Return the statistics, and the figures and the bottleneck that follow from them."""
         at, statistics = yield from self.now()
         figures = yield from self._windows.figures(window, at, statistics, (component,))
         return Look(statistics, figures, self.bottleneck(figures))
