@@ -53,9 +53,10 @@ class Acks:
         """Note one more value."""
         if cython.compiled:
             if self.count == self._room:
-                self._room = 2 * self._room or FIRST_ROOM
-                self.roots = resized(self.roots, self._room)  # noqa: F821
-                self.values = resized(self.values, self._room)  # noqa: F821
+                room = 2 * self._room or FIRST_ROOM
+                self.roots = resized(self.roots, room)  # noqa: F821
+                self.values = resized(self.values, room)  # noqa: F821
+                self._room = room  # last, as either may raise MemoryError
             self.roots[self.count] = root
             self.values[self.count] = value
         else:

@@ -5,10 +5,11 @@ cdef int EMPTY, TAKEN_OUT
 cdef Py_ssize_t LEAST
 cdef object _MISSING
 
-cdef inline int *zeros(Py_ssize_t count) except NULL:
+cdef inline int *renewed(int *old, Py_ssize_t count) except NULL:
     cdef int *slots = <int *>PyMem_Calloc(count, sizeof(int))
     if slots is NULL:
         raise MemoryError()
+    PyMem_Free(old)
     return slots
 
 cdef inline void release(int *slots) noexcept:

@@ -21,7 +21,7 @@ else:
     from stormlet.core import directives as cython
 
 if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
-    zeros: Callable[[int], Any]
+    renewed: Callable[[Any, int], Any]
     release: Callable[[Any], None]
 
 
@@ -147,8 +147,6 @@ class TreeTable:
 
     def clear(self) -> None:
         """Take out all of them."""
-        if cython.compiled:
-            release(self._slots)  # noqa: F821
         self._make_anew(LEAST)
 
     def put(self, tree: OpenTree) -> None:
@@ -184,14 +182,12 @@ class TreeTable:
         slots = LEAST
         while slots < 4 * len(trees):  # at least half of the places are free then
             slots *= 2
-        if cython.compiled:
-            release(self._slots)  # noqa: F821
         self._make_anew(slots)
         for tree in trees:
             self._append(tree)
 
     def _make_anew(self, slots: int) -> None:
-        self._slots = zeros(slots) if cython.compiled else [EMPTY] * slots  # noqa: F821
+        self._slots = renewed(self._slots, slots) if cython.compiled else [EMPTY] * slots  # noqa: F821
         self._mask = slots - 1
         self._size = 0
         self._trees: list[Any] = unseen([])  # trees, and None where one was taken out
