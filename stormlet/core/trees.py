@@ -187,7 +187,7 @@ class TreeTable:
             self._append(tree)
 
     def _make_anew(self, slots: int) -> None:
-        self._slots = renewed(self._slots, slots) if cython.compiled else [EMPTY] * slots  # noqa: F821
+        self._slots: Any = renewed(self._slots, slots) if cython.compiled else [EMPTY] * slots  # noqa: F821
         self._mask = slots - 1
         self._size = 0
         self._trees: list[Any] = unseen([])  # trees, and None where one was taken out
