@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 
 from stormlet import Topology
 from stormlet.connect.address import Address
-from stormlet.connect.session import Delivery, SourceContext
+from stormlet.connect.session import Capabilities, Delivery, SourceContext
 from stormlet.testing import Simulation
 from tests.connect.price import Listed, ListSession
 
@@ -52,3 +55,30 @@ async def test_more_is_asked_for_while_what_has_come_is_taken_in(sim: Simulation
     first, second, *_ = [place for place, note in enumerate(source.notes) if isinstance(note, int)]
     assert (source.notes[first], source.notes[second]) == (1000, 750)
     assert second - first < 250
+
+
+class Deaf(Listed):
+    """A source whose client swallows a cancellation while it is asked for the lag, as redis-py may (Python 3.11)."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return msgspec.structs.replace(super().capabilities, has_lag=True)
+
+    async def begin(self, address: Address, context: SourceContext) -> DeafSession:
+        return DeafSession("each", self._count, context)
+
+
+class DeafSession(ListSession):
+    async def lag(self) -> Mapping[str, int]:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+        return {}
+
+
+async def test_a_client_that_swallows_a_cancellation_does_not_hold_up_the_end(sim: Simulation) -> None:
+    """It is cancelled again: a cancellation comes once, and the next question would have to be asked for ever."""
+    topology: Any = Topology("deaf")
+    topology.bolt("see", len, topology.spout("read", Deaf("each", 10), outputs=bytes).shuffle())
+    async with topology.run() as running:
+        async with asyncio.timeout(60):
+            await running.finished()

@@ -33,6 +33,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from stormlet.connect.address import Address, found_address
 from stormlet.connect.driver.connecting import CLOSING, LOSSES, Connecting, leave
 from stormlet.connect.driver.context import SourceTask, consumer_name, random_of
+from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held, too_large
 from stormlet.connect.driver.options import SourceSettings
@@ -204,9 +205,7 @@ class SourceSpout(ReliableSpout[T]):
         except LOSSES as error:
             return error
         finally:
-            for task in tasks:  # of a connection that is lost, or at the end: no read is spoilt by that
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(tasks)  # of a connection that is lost, or at the end: no read is spoilt by that
         return None
 
     def _lose_connection(self) -> None:
@@ -255,9 +254,7 @@ class SourceSpout(ReliableSpout[T]):
             await self._end()
 
     async def _end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         if self._session is not None:
             await leave(self._session)
         self._holding.let_go()
@@ -315,9 +312,7 @@ class SourceSpout(ReliableSpout[T]):
             self._out.wake()
         finally:
             if asked is not None:  # the connection is lost, or the end has come
-                asked.cancel()
-                # Its exception is retrieved: asyncio would log it, with what the client has put in it.
-                await asyncio.gather(asked, return_exceptions=True)
+                await end([asked])
 
     def _ask(self, session: Session, come: Sequence[Delivery]) -> asyncio.Task[Sequence[Delivery]] | None:
         """Ask for messages if there is room for some beside those that have come and are not taken in yet."""
