@@ -7,8 +7,10 @@ cdef class _RoundRobin(One):
 cdef class _ByValue(One):
     cdef dict _known
     cdef object _routes
+    cdef bint _is_only
 
 cdef class _ByKey(One):
+    cdef bint _is_only
     cdef dict _known
     cdef object _routes
     cdef object _key

@@ -155,7 +155,8 @@ class Fields(Grouping, frozen=True):
         """Make a chooser that raises :class:`UnroutableKey` for a key without a stable hash."""
         if not isinstance(routes, _TaskOfKey):
             routes = self.routes(len(targets), label)
-        return _ByValue(routes) if self.key is None else _ByKey(routes, self.key)
+        is_only = len(targets) == 1
+        return _ByValue(routes, is_only) if self.key is None else _ByKey(routes, is_only, self.key)
 
     def routes(self, tasks: int, label: str = "") -> _TaskOfKey:
         """The task of each key."""
@@ -336,17 +337,21 @@ AnyRoutes: TypeAlias = _TaskOfKey | _TasksOfKey
 """Routes of either kind."""
 
 
-# The lookups below are spelled out in each class because a call would cost as much again.
+# The lookups below are spelled out in each class because a call would cost as much again. A task that is the only one
+# gets every key that has a stable hash, which texts and numbers always have.
 
 
 class _ByValue(One):
-    __slots__ = ("_known", "_routes")
+    __slots__ = ("_is_only", "_known", "_routes")
 
-    def __init__(self, routes: _TaskOfKey) -> None:
+    def __init__(self, routes: _TaskOfKey, is_only: bool) -> None:
         self._routes = routes
         self._known = routes.known
+        self._is_only = is_only
 
     def pick(self, value: object) -> int:
+        if self._is_only and (type(value) is str or type(value) is int):
+            return 0
         try:
             route = self._known.get(value)
         except TypeError:
@@ -355,15 +360,18 @@ class _ByValue(One):
 
 
 class _ByKey(One):
-    __slots__ = ("_key", "_known", "_routes")
+    __slots__ = ("_is_only", "_key", "_known", "_routes")
 
-    def __init__(self, routes: _TaskOfKey, key: KeyFunction) -> None:
+    def __init__(self, routes: _TaskOfKey, is_only: bool, key: KeyFunction) -> None:
         self._routes = routes
         self._known = routes.known
+        self._is_only = is_only
         self._key = key
 
     def pick(self, value: object) -> int:
         key = self._key(value)
+        if self._is_only and (type(key) is str or type(key) is int):
+            return 0
         try:
             route = self._known.get(key)
         except TypeError:

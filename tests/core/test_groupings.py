@@ -280,6 +280,16 @@ def test_tasks_of_a_producer_share_the_routes_they_know(
     assert hashed == list("abc")
 
 
+@pytest.mark.parametrize("spec", [Fields(), Fields(lambda value: value)], ids=["value", "key"])
+def test_a_task_that_is_the_only_one_needs_no_hash(spec: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But a key that would have no task among several is refused, so that a test with one task finds it."""
+    chooser = one(spec, 1)
+    with pytest.raises(UnroutableKey, match="set"):
+        chooser.pick({1})
+    monkeypatch.setattr(groupings, "stable_hash", None)
+    assert picks(chooser, ["text", 7]) == [0, 0]
+
+
 @pytest.mark.parametrize("spec", [Fields(), PartialKey()])
 def test_the_key_cache_is_bounded(spec: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """A known key is not hashed again, and after the bound the cache starts afresh; the routes stay the same."""
@@ -291,7 +301,7 @@ def test_the_key_cache_is_bounded(spec: Grouping, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(groupings, "stable_hash", counting)
     monkeypatch.setattr(groupings, "CACHED_KEYS", 3)
-    chooser = one(spec, 1)
+    chooser = one(spec, 2)
     picks(chooser, "abcabc")
     assert hashed == list("abc")
     picks(chooser, "dda")
