@@ -71,3 +71,5 @@ cdef class JoinedTuple(Delivered):
 
 @cython.locals(tup=Delivered)
 cpdef Delivered plain_tuple(object value, object source, object lineage, unsigned long long root, unsigned long long edge)
+@cython.locals(tup=JoinedTuple)
+cpdef JoinedTuple joined_tuple(object value, object source, object lineage, object edges)

@@ -216,12 +216,8 @@ class JoinedTuple(Delivered):
 
     __slots__ = ("by_root",)
 
-    def __init__(self, value: object, source: Source, lineage: Lineage, by_root: Mapping[int, int]) -> None:
-        super().__init__(
-            value, source, lineage, 0, 0
-        )  # from here on, edge has the outputs anchored to it alone
-        self.by_root = by_root
-        """The edges that it was delivered with."""
+    by_root: Mapping[int, int]
+    """The edges that it was delivered with."""
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -262,5 +258,12 @@ def unseen(tuples: list[Any]) -> list[Any]:
 
 def joined_tuple(value: object, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> AnyTuple:
     """Return a tuple of several trees, delivered with these edges by root; its lineage is never the plain one."""
-    lineage = _JOINED if lineage is PLAIN else lineage
-    return cast("AnyTuple", JoinedTuple(value, source, lineage, edges))
+    tup = JoinedTuple.__new__(JoinedTuple)  # see plain_tuple
+    tup.value = value
+    tup.source = source
+    tup.lineage = _JOINED if lineage is PLAIN else lineage
+    tup.root = 0
+    tup.edge = 0  # from here on it has the outputs anchored to it alone
+    tup.state = OPEN
+    tup.by_root = edges
+    return cast("AnyTuple", tup)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormlet import Bolt, Collector, Running, Stream, Topology, Tree, Tuple, TupleFailed
+from stormlet import BasicBolt, Bolt, Collector, Running, Stream, To, Topology, Tree, Tuple, TupleFailed
 from stormlet.testing import run_simulated
 from tests.cast import Forward, ForwardUnanchored, ignore, refuse
 from tests.cast import Join as JoinEvery
@@ -41,7 +42,78 @@ class Join:
         await settle()
 
 
+class Passing(BasicBolt[Any, Any]):
+    """Emits what it gets."""
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        out.emit(tup.value)
+
+
+class PassingLater(BasicBolt[Any, Any]):
+    """The same after an await."""
+
+    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        await asyncio.sleep(1)
+        out.emit(tup.value)
+
+
+def passed(value: str) -> str:
+    return value
+
+
+def passed_to(value: str) -> To[str]:
+    return To(value)
+
+
+def passed_on(value: str) -> Iterator[str]:
+    yield value
+
+
+async def passed_later(value: str) -> str:
+    await asyncio.sleep(1)
+    return value
+
+
+async def passed_at_once(value: str) -> str:
+    return value
+
+
+async def passed_on_later(value: str) -> AsyncIterator[str]:
+    await asyncio.sleep(1)
+    yield value
+
+
+KINDS: list[Any] = [
+    *(passed, passed_to, passed_on, passed_later, passed_at_once, passed_on_later),
+    *(Forward, Passing, PassingLater),
+]
+"""Bolts of every kind that emit what they get."""
+
 # L7.
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+async def test_L7_every_kind_of_bolt_keeps_the_trees_of_a_joined_input(kind: Any, concurrency: int) -> None:
+    """All trees are complete when what it has emitted for them is acked, and not before."""
+    topology, joiner, last = Topology("join"), Puppets(), Puppets()
+    feed: Stream[Any] = topology.spout("feed")
+    joined = topology.bolt("joiner", joiner, feed.shuffle())
+    passing = topology.bolt("passing", kind, joined.shuffle(), concurrency=concurrency)
+    topology.bolt("last", last, passing.shuffle())
+    async with topology.run(message_timeout=None) as running:
+        trees = [await running.emit(feed, value) for value in (1, 2, 3)]
+        await settle()
+        for value in ("once", "again"):
+            joiner[0].out.emit(value, anchors=joiner.got)
+        joiner.ack_all()
+        await asyncio.sleep(5)
+        assert [tup.value for tup in last.got] == ["once", "again"]
+        assert [tree.done for tree in trees] == [False] * 3
+        last.ack_all()
+        await settle()
+        assert [(tree.done, tree.failure) for tree in trees] == [(True, None)] * 3
 
 
 @pytest.mark.simulated_time

@@ -22,6 +22,7 @@ cdef class FunctionWorker(Worker):
     cpdef end(self, Delivered tup, object value, BoltCollector out)
     @cython.locals(crowded=list, root=cython.ulonglong)
     cdef bint _emits_more(self, Delivered tup, object result, Outlet outlet) except *
+    cdef bint _emits_more_joined(self, Delivered tup, object result, object kind) except *
 
 cdef class UndeclaredOutlet(Outlet):
     cdef object _outlets

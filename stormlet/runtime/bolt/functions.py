@@ -90,6 +90,7 @@ class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
 
     quick = True
+    joins = True
     collects = False
 
     def __init__(self, wiring: Wiring, function: Callable[[Any], object]) -> None:
@@ -120,9 +121,11 @@ class FunctionWorker(Worker):
                 # Nobody else has the input, so it is open still.
                 tup.state = ACKED
                 root = tup.root
-                if root == outbox.run:
+                if not root:
+                    self.ack_rootless(tup)
+                elif root == outbox.run:
                     outbox.delta ^= tup.edge
-                elif root:
+                else:
                     outbox.begin_run(root, tup.edge)
                 if crowded:
                     return outbox.room()
@@ -132,6 +135,8 @@ class FunctionWorker(Worker):
         """Emit what a result gives at once. Returns True if there is more, for which something must be awaited."""
         kind = self._kinds[type(result)]
         root, lineage = tup.root, tup.lineage
+        if not root and lineage is not PLAIN:
+            return self._emits_more_joined(tup, result, kind)
         if kind is ITERATOR:
             crowded = self.outbox.crowded
             for value in result:
@@ -148,6 +153,19 @@ class FunctionWorker(Worker):
             self._emit(tup, cast("object", result), self.out)
         else:
             tup.edge ^= outlet.deliver(result, root, lineage)
+        return False
+
+    def _emits_more_joined(self, tup: AnyTuple, result: Any, kind: ResultKind) -> bool:
+        """The same for an input of several trees, or of none."""
+        if kind is ITERATOR:
+            for value in result:
+                self._emit(tup, value, self.out)
+                if self.outbox.crowded:
+                    return True
+            return False
+        if kind is not VALUE:
+            return True
+        self._emit(tup, result, self.out)
         return False
 
     def pass_plainly(self, values: Iterator[object], outputs: Outputs) -> Odd | None:
@@ -227,8 +245,9 @@ class FunctionWorker(Worker):
             kind = self._kinds[type(value)]
             if kind is not VALUE:
                 return self._deal(tup, value, out, None)  # which gives None
-            if type(value) is To:
-                self._emit(tup, cast("object", value), out)
+            emitted: object = value  # as type checkers make something else of one that may be a To
+            if type(value) is To or (not tup.root and tup.lineage is not PLAIN):
+                self._emit(tup, emitted, out)
             else:
                 if not outbox.armed:  # first, as a consumer whose inbox was empty is woken by the flush alone
                     outbox.arm()
@@ -239,6 +258,8 @@ class FunctionWorker(Worker):
         tup.state = ACKED  # nobody else has it, so it is open still
         if tup.root:
             outbox.ack(tup.root, tup.edge)
+        else:
+            self.ack_rootless(tup)
         return None
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
@@ -397,6 +418,7 @@ class BasicWorker(InstanceWorker):
     """``BasicBolt``: anchored to the input, acked on return (law B1)."""
 
     quick = True
+    joins = True
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         execute, out, outbox = self.bolt.execute, self.out, self.outbox
@@ -416,9 +438,11 @@ class BasicWorker(InstanceWorker):
                 if tup.state == OPEN:  # else user code has settled it by ``out.ack`` or ``out.fail``
                     tup.state = ACKED
                     root = tup.root
-                    if root == outbox.run:
+                    if not root:
+                        self.ack_rootless(tup)
+                    elif root == outbox.run:
                         outbox.delta ^= tup.edge
-                    elif root:
+                    else:
                         outbox.begin_run(root, tup.edge)
                 if crowded:
                     return outbox.room()
@@ -430,6 +454,7 @@ class BoltWorker(InstanceWorker):
 
     auto_acks = False
     quick = True
+    joins = True
 
     def __init__(self, wiring: Wiring, bolt: Bolt[Any, Any]) -> None:
         super().__init__(wiring, bolt)

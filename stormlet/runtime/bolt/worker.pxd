@@ -9,6 +9,7 @@ cdef class Worker:
     cdef public BoltCollector out
     cdef public Outbox outbox
 
+    cdef ack_rootless(self, Delivered tup)
     cpdef work(self, object tuples)
     cpdef bint goes_quickly(self, Delivered tup) except *
     cpdef begin(self, Delivered tup, BoltCollector out)

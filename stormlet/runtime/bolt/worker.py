@@ -109,6 +109,9 @@ class Worker:
     collects = True
     """True if user code gets a collector, of which each concurrent call needs one of its own."""
 
+    joins = False
+    """True if :meth:`work`, :meth:`begin` and :meth:`end` can do with tuples of several trees."""
+
     resets_timeouts = False
     """True if the trees of all inputs that are with the task get their full time again and again (law L12)."""
 
@@ -184,6 +187,11 @@ class Worker:
         if tup.state == OPEN:
             out.ack(tup)
 
+    def ack_rootless(self, tup: AnyTuple) -> None:
+        """Tell the ackers of an input that belongs to several trees; one that belongs to none concerns no acker."""
+        if tup.lineage is not PLAIN:
+            self.outbox.ack_all(tup.edges())
+
     def method(self, name: str) -> Method | None:
         """The user's ``tick``, ``flush`` or ``finish``, if there is one."""
         return None
@@ -213,8 +221,8 @@ class Worker:
 
     def needs_care(self, tup: AnyTuple, lineage: Lineage) -> bool:
         """True for a tuple that must go the careful way because its lineage is not plain."""
-        # The hot loops know one root and no context; whoever counts on more must not be executed by them.
-        return lineage.context is not None or isinstance(tup, JoinedTuple)
+        # The hot loops know no context, and some no more than one root.
+        return lineage.context is not None or (not self.joins and isinstance(tup, JoinedTuple))
 
     async def carefully(self, tup: AnyTuple) -> Raised | None:
         """The careful way within the task's own sequence of calls."""

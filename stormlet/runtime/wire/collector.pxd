@@ -1,3 +1,4 @@
+cimport cython
 from stormlet.core.tuples cimport Delivered
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
@@ -22,6 +23,8 @@ cdef class BoltCollector:
     cdef public object threads
 
     cdef tuple _emit_anchored(self, Outlet outlet, object value, Delivered anchor)
+    @cython.locals(anchor=Delivered, are_plain=bint)
+    cdef tuple _emit_joined(self, Outlet outlet, object value, list anchors)
     cdef _check_lost(self, Delivered tup, str verb)
     cdef bint _settle(self, Delivered tup, int state, str verb) except *
     cpdef ack(self, Delivered tup)

@@ -156,8 +156,7 @@ class BoltCollector:
         if tup.root:
             outbox.ack(tup.root, tup.edge)
         elif isinstance(tup, JoinedTuple):
-            for root, edge in tup.edges().items():
-                outbox.ack(root, edge)
+            outbox.ack_all(tup.edges())
         if not outbox.armed:
             outbox.arm()
 
@@ -240,14 +239,18 @@ class BoltCollector:
             else:
                 self._own_trees.deliver(outlet, value)
             return outlet.reached
+        lineage, are_plain = anchors[0].lineage, True
         for anchor in anchors:
             if anchor.state > HELD:
                 self._check_lost(anchor, "anchors to")
-        lineage = joined(anchor.lineage for anchor in anchors)
-        # Untracked anchors have no tree to join, but their lineage counts all the same.
-        tracked = [anchor for anchor in anchors if anchor.roots]
-        if tracked:
-            outlet.deliver_joined(value, tracked, lineage)
+            if anchor.lineage is not PLAIN or not anchor.root:
+                are_plain = False
+        if not are_plain:
+            lineage = joined(anchor.lineage for anchor in anchors)
+            # Untracked anchors have no tree to join, but their lineage counts all the same.
+            anchors = [anchor for anchor in anchors if anchor.roots]
+        if anchors:
+            outlet.deliver_joined(value, anchors, lineage)
         else:
             outlet.deliver(value, 0, lineage)
         return outlet.reached

@@ -36,6 +36,8 @@ cdef class Outbox:
     @cython.locals(state=int)
     cdef _move(self, tuple moves)
     cpdef ack(self, unsigned long long root, unsigned long long edge)
+    @cython.locals(root=cython.ulonglong, edge=cython.ulonglong)
+    cpdef ack_all(self, object edges)
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)
     cdef _end_run(self)
     @cython.locals(inbox=Inbox)

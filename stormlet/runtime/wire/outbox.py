@@ -169,6 +169,11 @@ class Outbox:
         else:
             self.begin_run(root, edge)
 
+    def ack_all(self, edges: Mapping[int, int]) -> None:
+        """The same for an input of several trees: its values by root."""
+        for root, edge in edges.items():
+            self.ack(root, edge)
+
     def begin_run(self, root: int, edge: int) -> None:
         """An ack of another root than the last one."""
         self._end_run()

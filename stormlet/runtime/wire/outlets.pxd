@@ -1,7 +1,7 @@
 cimport cython
 from stormlet.core.groupings cimport One
 from stormlet.core.ids cimport next_id
-from stormlet.core.tuples cimport Delivered, plain_tuple
+from stormlet.core.tuples cimport Delivered, joined_tuple, plain_tuple
 from stormlet.runtime.wire.inbox cimport Inbox
 from stormlet.runtime.wire.outbox cimport Outbox
 
@@ -24,6 +24,7 @@ cdef class Delivery(Outlet):
 
     @cython.locals(edge=cython.ulonglong)
     cpdef unsigned long long deliver_one(self, Target target, object value, unsigned long long root, object lineage) except? 0
+    @cython.locals(anchor=Delivered, edge=cython.ulonglong, edges=dict)
     cpdef join_one(self, Target target, object value, object anchors, object lineage)
     @cython.locals(queued=Py_ssize_t)
     cdef _append(self, Target target, Delivered tup)

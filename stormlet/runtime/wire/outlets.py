@@ -106,8 +106,11 @@ class Delivery(Outlet):
         for anchor in anchors:
             edge = next_id(self._ids)
             anchor.edge ^= edge
-            for root in anchor.roots:
-                edges[root] = edges.get(root, 0) ^ edge
+            if anchor.root:  # as nearly all have: one
+                edges[anchor.root] = edges.get(anchor.root, 0) ^ edge
+            else:
+                for root in anchor.roots:
+                    edges[root] = edges.get(root, 0) ^ edge
         # One root, as most joins have: the tuple needs no table of roots.
         if len(edges) == 1:
             ((root, edge),) = edges.items()
