@@ -48,6 +48,7 @@ from typing import Any, ClassVar, TypeVar, TypeVarTuple
 from stormlet.errors import StormletError
 from stormlet.model.checks.numbers import check_finite, check_int, is_int
 from stormlet.runtime.slow_code import suspended_frames
+from stormlet.runtime.wire.thread_calls import StandingClock
 from stormlet.testing.livelock import Rounds
 from stormlet.testing.outside.world import World
 
@@ -73,7 +74,7 @@ class Deadlock(StormletError, RuntimeError):
         )
 
 
-class SimulatedLoop(asyncio.SelectorEventLoop):
+class SimulatedLoop(asyncio.SelectorEventLoop, StandingClock):
     """An event loop that jumps to the next timer instead of waiting for it; simulated time starts at 0.0
     s."""
 

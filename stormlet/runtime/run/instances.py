@@ -55,6 +55,8 @@ class Instances:
         self._simulated = simulated
         self._state_of = state_of
         self._open_epoch = open_epoch
+        self._checked: dict[str, type] = {}
+        """The class of the last instance that was checked, by component: most are of the same."""
 
     def worker(self, spec: BoltSpec, wiring: Wiring) -> Worker:
         """Return the worker for a new instance of a bolt.
@@ -80,7 +82,7 @@ class Instances:
                 f"bolt {spec.id!r}: the factory made {shortened(bolt)}, which is no Bolt, BasicBolt or BatchBolt; "
                 f"{_instead_of(bolt, 'a function of the value takes one argument')}"
             )
-        check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
+        self._check(spec, bolt)
         self._check_acks(f"bolt {spec.id!r}", bolt)
         if spec.options.get("tick") is not None and not overrides(bolt, BoltBase, "tick"):
             raise InvalidTopology(
@@ -157,6 +159,11 @@ class Instances:
         self._check_acks(f"spout {spec.id!r}", spout)
         self._kit.instance(plan, spout)
         return spout
+
+    def _check(self, spec: BoltSpec, bolt: object) -> None:
+        if self._checked.get(spec.id) is not type(bolt):
+            check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
+            self._checked[spec.id] = type(bolt)
 
     def _check_acks(self, where: str, component: BoltBase[Any, Any] | Spout[Any]) -> None:
         if component.needs_acks and not self._tracked:

@@ -25,11 +25,12 @@ No thread waits for ever:
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock, get_ident
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.wire.outbox import Outbox
@@ -47,17 +48,16 @@ CountRoom = Callable[[Callable[[], None]], int | None]
 """Counts the emits there is room for, None for ever; where a queue has no room, arranges to be called when it has."""
 
 
-@runtime_checkable
-class StandingClock(Protocol):
-    """A loop whose time stands still while threads work for it."""
+class StandingClock(ABC):
+    """The base of loops whose time stands still while threads work for them."""
 
+    @abstractmethod
     def work_waits(self, thread: int) -> None:
         """The work of this thread waits for the loop now."""
-        ...
 
+    @abstractmethod
     def work_goes_on(self, thread: int) -> None:
         """It does not wait any longer."""
-        ...
 
 
 class Waiter:
