@@ -3,6 +3,7 @@ cimport cython
 cdef Py_ssize_t WORDS, MIDDLE
 cdef unsigned int UPPER, LOWER, TWIST, MASK_B, MASK_C
 
+@cython.final
 cdef class Twister:
     cdef unsigned int[624] _words
     cdef Py_ssize_t _place
