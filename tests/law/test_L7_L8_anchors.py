@@ -11,7 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormlet import BasicBolt, Bolt, Collector, Running, Stream, To, Topology, Tree, Tuple, TupleFailed
+from stormlet import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    KeyedBolt,
+    Running,
+    Stream,
+    To,
+    Topology,
+    Tree,
+    Tuple,
+    TupleFailed,
+    Value,
+)
 from stormlet.testing import run_simulated
 from tests.cast import Forward, ForwardUnanchored, ignore, refuse
 from tests.cast import Join as JoinEvery
@@ -83,9 +97,27 @@ async def passed_on_later(value: str) -> AsyncIterator[str]:
     yield value
 
 
+class PassingKeys(KeyedBolt[Any, Any, Any]):
+    """The same with a state for each value."""
+
+    seen = Value(int, 0)
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        self.seen += 1
+        out.emit(tup.value)
+
+
+class PassingBatches(BatchBolt[Any, Any]):
+    """The same, for several at once."""
+
+    def execute_batch(self, tuples: Sequence[Tuple[Any]], out: Collector[Any]) -> None:
+        for tup in tuples:
+            out.emit(tup.value, anchors=tup)
+
+
 KINDS: list[Any] = [
     *(passed, passed_to, passed_on, passed_later, passed_at_once, passed_on_later),
-    *(Forward, Passing, PassingLater),
+    *(Forward, Passing, PassingLater, PassingBatches),
 ]
 """Bolts of every kind that emit what they get."""
 
@@ -93,14 +125,17 @@ KINDS: list[Any] = [
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("concurrency", [1, 3])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    ("kind", "concurrency"),
+    [*((kind, calls) for kind in KINDS for calls in (1, 3)), (PassingKeys, 1)],
+    ids=lambda each: getattr(each, "__name__", str(each)),
+)
 async def test_L7_every_kind_of_bolt_keeps_the_trees_of_a_joined_input(kind: Any, concurrency: int) -> None:
     """All trees are complete when what it has emitted for them is acked, and not before."""
     topology, joiner, last = Topology("join"), Puppets(), Puppets()
     feed: Stream[Any] = topology.spout("feed")
     joined = topology.bolt("joiner", joiner, feed.shuffle())
-    passing = topology.bolt("passing", kind, joined.shuffle(), concurrency=concurrency)
+    passing = topology.bolt("passing", kind, joined.fields(), concurrency=concurrency)
     topology.bolt("last", last, passing.shuffle())
     async with topology.run(message_timeout=None) as running:
         trees = [await running.emit(feed, value) for value in (1, 2, 3)]

@@ -90,7 +90,6 @@ class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
 
     quick = True
-    joins = True
     collects = False
 
     def __init__(self, wiring: Wiring, function: Callable[[Any], object]) -> None:
@@ -107,7 +106,7 @@ class FunctionWorker(Worker):
         crowded = outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
-            if lineage is not PLAIN and self.needs_care(tup, lineage):
+            if lineage is not PLAIN and lineage.context is not None:
                 return self.carefully(tup)
             try:
                 result = function(tup.value)
@@ -418,14 +417,13 @@ class BasicWorker(InstanceWorker):
     """``BasicBolt``: anchored to the input, acked on return (law B1)."""
 
     quick = True
-    joins = True
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         execute, out, outbox = self.bolt.execute, self.out, self.outbox
         crowded = outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
-            if lineage is not PLAIN and self.needs_care(tup, lineage):
+            if lineage is not PLAIN and lineage.context is not None:
                 return self.carefully(tup)
             out.default_anchors = tup
             try:
@@ -454,7 +452,6 @@ class BoltWorker(InstanceWorker):
 
     auto_acks = False
     quick = True
-    joins = True
 
     def __init__(self, wiring: Wiring, bolt: Bolt[Any, Any]) -> None:
         super().__init__(wiring, bolt)
@@ -465,7 +462,7 @@ class BoltWorker(InstanceWorker):
         held, crowded = self._held, outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
-            if lineage is not PLAIN and self.needs_care(tup, lineage):
+            if lineage is not PLAIN and lineage.context is not None:
                 return self.carefully(tup)
             try:
                 result = execute(tup, out)

@@ -109,9 +109,6 @@ class Worker:
     collects = True
     """True if user code gets a collector, of which each concurrent call needs one of its own."""
 
-    joins = False
-    """True if :meth:`work`, :meth:`begin` and :meth:`end` can do with tuples of several trees."""
-
     resets_timeouts = False
     """True if the trees of all inputs that are with the task get their full time again and again (law L12)."""
 
@@ -221,8 +218,8 @@ class Worker:
 
     def needs_care(self, tup: AnyTuple, lineage: Lineage) -> bool:
         """True for a tuple that must go the careful way because its lineage is not plain."""
-        # The hot loops know no context, and some no more than one root.
-        return lineage.context is not None or (not self.joins and isinstance(tup, JoinedTuple))
+        # Hot loops know no context, and most no more than one root.
+        return lineage.context is not None or isinstance(tup, JoinedTuple)
 
     async def carefully(self, tup: AnyTuple) -> Raised | None:
         """The careful way within the task's own sequence of calls."""
