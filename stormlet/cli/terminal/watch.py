@@ -1,4 +1,4 @@
-"""What is looked at: the topology, its last picture, and what keeps it from being newer."""
+"""The topology that is looked at, its last picture, and what keeps that from being newer."""
 
 from __future__ import annotations
 

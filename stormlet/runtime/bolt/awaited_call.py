@@ -99,7 +99,7 @@ class AwaitedCall:
         return raised_on(self._tup, error)
 
     def _continue(self, gives: object) -> Raised | None:
-        """What was stepped gives this: step what comes next, if anything does."""
+        """Step on after a coroutine that has given this, if anything comes next."""
         worker, self.cr_await = self._worker, None
         if self._of_user:
             self._resume()

@@ -119,7 +119,7 @@ class Caller:
         return getattr(self._awaited, name)
 
     def _go_on(self, gives: object, failed: bool) -> bool:
-        """What was awaited is over: find what is to be awaited next. Returns False if there is nothing."""
+        """Find what is to be awaited next. Returns False if there is nothing."""
         state, self._awaited = self._state, None
         if state == QUICK and not failed:
             self._continue_call(gives)
@@ -163,7 +163,7 @@ class Caller:
         return True
 
     def _continue_call(self, gives: object) -> None:
-        """What user code has awaited gives this."""
+        """Go on with a call whose await gave this."""
         if self._life.calls_cancelled:  # which user code has swallowed (law C5)
             raise asyncio.CancelledError
         tup = self.tup
@@ -180,7 +180,7 @@ class Caller:
             self._awaited = awaitable if type(awaitable) is CoroutineType else _awaiting(awaitable)
 
     def _fail(self, error: BaseException) -> None:
-        """What was awaited, or called, has raised: fail the input of a quick call. Raises what the caller ends with."""
+        """Fail the input of a quick call that has raised. Raises what the caller ends with."""
         tup = self.tup
         if self._state != QUICK or tup is None or not isinstance(error, Exception | asyncio.CancelledError):
             raise error
