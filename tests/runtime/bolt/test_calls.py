@@ -67,6 +67,26 @@ async def test_no_coroutine_waits_for_calls(sim: Simulation) -> None:
         assert callers() == 0
 
 
+async def test_a_call_whose_output_waits_for_room_holds_up_no_other_one(sim: Simulation) -> None:
+    """Its coroutine takes no input then, so another one does (law B3, B6)."""
+    called, gate = list[int](), asyncio.Event()
+
+    async def call(number: int) -> int:
+        called.append(number)
+        return number
+
+    topology = Topology("calls")
+    fed: Stream[int] = topology.spout("fed", outputs=int)
+    numbers = topology.bolt("call", call, fed.shuffle(), concurrency=2)
+    topology.bolt("slow", lambda number: gate.wait(), numbers.shuffle(), queue_capacity=1)
+    async with topology.run() as running:
+        for number in (1, 2, 3):  # one in hand of the slow bolt, one that fills its queue, one more
+            await running.emit(fed, number)
+            await sim.advance(seconds=1)
+        assert called == [1, 2, 3]
+        gate.set()
+
+
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_a_call_finds_no_context_variables_of_another_one(asynchronous: bool) -> None:
     """What one sets, the next one does not see."""
