@@ -34,6 +34,7 @@ from stormlet.core.outcomes import (
 )
 from stormlet.core.state.outgoing import Epoch
 from stormlet.core.state.stored_values import Opaque, Transactional, opaque, transactional
+from stormlet.core.timeline import Ending, Execution, Timeline
 from stormlet.core.tracebacks import Call
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
@@ -155,10 +156,12 @@ __all__ = [
     "EdgeStatistics",
     "EmitInfo",
     "EndOfStream",
+    "Ending",
     "Epoch",
     "EpochBolt",
     "EpochFailed",
     "EpochStatistics",
+    "Execution",
     "Explanation",
     "Failure",
     "FailureKind",
@@ -212,6 +215,7 @@ __all__ = [
     "TaskHook",
     "TaskKilled",
     "TaskStatistics",
+    "Timeline",
     "To",
     "Topology",
     "TopologyCrashed",

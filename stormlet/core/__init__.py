@@ -4,6 +4,7 @@ An hour is enough to read it, in this order::
 
     ids         random 64-bit ids, and the acker that owns a root
     rotating    the map of buckets in which timeouts live
+    timeline    the executions of an attempt, as a recorder has seen them
     outcomes    tuples that keep a tree open, failures, dead letters, the history of attempts
     tuples      values on their way, with the edges and roots that make them part of trees
     trees       open trees, and the table of them

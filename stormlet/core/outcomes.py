@@ -32,6 +32,7 @@ from typing import Final, cast
 import msgspec
 
 from stormlet.core.shortened import shortened, shown
+from stormlet.core.timeline import Timeline
 from stormlet.core.tracebacks import Call, raised_in, stack_line, without_traceback
 from stormlet.errors import StormletError
 
@@ -149,6 +150,8 @@ class Failure:
     outstanding: tuple[Outstanding, ...] = field(default=(), compare=False, repr=False)
     """For an attempt that timed out or was left over, if its edges were recorded: tuples that were not settled, at
     most 10."""
+    timeline: Timeline | None = field(default=None, compare=False, repr=False)
+    """Its executions, if its edges were recorded; at most 20, those first that were not acked or took longest."""
     kept_place: Call | None = field(default=None, compare=False, repr=False)
     """The place of the raise, if the exception was parted from its frames."""
 
@@ -188,9 +191,11 @@ class Failure:
             return self
         return replace(self, exception=without_traceback(self.exception), kept_place=self.place)
 
-    def recorded(self, seconds: float, outstanding: tuple[Outstanding, ...]) -> Failure:
-        """Return this failure with the duration and the outstanding tuples that a recorder has seen."""
-        return replace(self, seconds=seconds, outstanding=outstanding)
+    def recorded(
+        self, seconds: float, outstanding: tuple[Outstanding, ...], timeline: Timeline | None = None
+    ) -> Failure:
+        """Return this failure with the duration, the outstanding tuples and the executions that a recorder has seen."""
+        return replace(self, seconds=seconds, outstanding=outstanding, timeline=timeline)
 
     def __str__(self) -> str:
         return f"{self.kind.value}{self._where()}{self._why()}"

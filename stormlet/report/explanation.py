@@ -11,6 +11,7 @@ import msgspec
 
 from stormlet.core.outcomes import Failure, Outstanding, history_of, spelt
 from stormlet.core.shortened import printable, shortened
+from stormlet.core.timeline import Timeline
 from stormlet.core.tracebacks import Call, stack_line
 
 MOST_LINES: Final = 10
@@ -86,6 +87,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the next attempt; 0 if that waits for room."""
     recorded: bool = False
     """True if a recorder has followed its running attempt."""
+    timeline: Timeline | None = None
+    """Executions of its running attempt; None without a recorder. Those of earlier ones are in their failures."""
     note: str = ""
     """A further remark."""
 

@@ -14,6 +14,8 @@
     call_times  how long inputs are executed, and until they are settled; ticks that take long
     executions  batches that are executed while the next ones are collected
     threads     workers whose user code runs in threads
+    observer    the seam for those who want to hear of executions
+    wrapped     workers around others, and the one that notifies an observer
 
 A task knows when something is executed, a worker knows how. A worker is given what it needs and returns what happened;
 what follows from an exception is for the task to say. The worker that is in use is chosen when the bolt is assembled,

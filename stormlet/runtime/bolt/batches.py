@@ -231,15 +231,18 @@ class BatchRunner(Bolt[Any, Any]):
         # A batch's outputs are anchored to all of its members, unless user code names others.
         collector = cast("BoltCollector", out)
         collector.default_anchors = members
+        self._begin(members)
         try:
             result = self._bolt.execute_batch(members, out)
             if not isawaitable(result):
                 self._check("execute_batch", result)
         except (Exception, asyncio.CancelledError) as error:  # nothing was awaited: it is user code's own
+            self._over(members)
             collector.default_anchors = ()
             raise Raised(members, as_exception(error)) from None
         if isawaitable(result):
             return self._await(members, result, collector)
+        self._over(members)
         _ack(members, collector)
         collector.default_anchors = ()
         return None
@@ -254,7 +257,11 @@ class BatchRunner(Bolt[Any, Any]):
         return self._executions.place(lambda: self._bolt.at_once)
 
     async def _execute_beside(self, members: list[AnyTuple], out: BoltCollector) -> None:
-        await self._end("execute_batch", self._bolt.execute_batch(members, out))
+        self._begin(members)
+        try:
+            await self._end("execute_batch", self._bolt.execute_batch(members, out))
+        finally:
+            self._over(members)
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
@@ -267,7 +274,18 @@ class BatchRunner(Bolt[Any, Any]):
         else:
             _ack(members, out)
         finally:
+            self._over(members)
             out.default_anchors = ()
+
+    def _begin(self, members: Sequence[AnyTuple]) -> None:
+        observer = self._wiring.observed.observer
+        if observer is not None:
+            observer.begin(members)
+
+    def _over(self, members: Sequence[AnyTuple]) -> None:
+        observer = self._wiring.observed.observer
+        if observer is not None:
+            observer.end(members)
 
     async def _end(self, method: str, result: object) -> None:
         self._check(method, await result if isawaitable(result) else result)

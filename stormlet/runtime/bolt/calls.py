@@ -29,8 +29,9 @@ from stormlet.core.life import TaskState
 from stormlet.core.tuples import HELD, OPEN
 from stormlet.errors import StrayCancellation
 from stormlet.runtime.bolt.batches import BatchCancelled
+from stormlet.runtime.bolt.observer import ExecutionObserver
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.bolt.worker import Raised, raised_on
+from stormlet.runtime.bolt.worker import Raised, Worker, raised_on
 from stormlet.runtime.occupation import AWAITING, IDLE
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
@@ -53,7 +54,7 @@ class Caller:
         self.tup: AnyTuple | None = None
         """The input that user code was called with, until the call is over."""
         self._task = task
-        self._worker = task.worker  # it ends with it
+        self._worker = task.worker
         self._out = task.out
         self._outbox = task.outbox
         self._life = task.life
@@ -70,6 +71,10 @@ class Caller:
     def is_free(self) -> bool:
         """True if it takes the next input as soon as it has its turn: it is in no call, and waits for no room."""
         return self.tup is None and self._state != PAUSED
+
+    def use(self, worker: Worker) -> None:
+        """Call user code by this worker from the next input on; it is around the old one, or within."""
+        self._worker = worker
 
     def send(self, value: None, /) -> Any:
         """As a coroutine does."""
@@ -243,6 +248,11 @@ class ConcurrentBoltTask(BoltTask):
         self._callers: dict[asyncio.Task[None], Caller] = {}
         # A call that has raised is no running call any more, but its input is open until the task has died.
         self._fatal_calls: list[AnyTuple] = []
+
+    def observe(self, observer: ExecutionObserver | None) -> None:
+        super().observe(observer)
+        for caller in self._callers.values():  # which under load live long
+            caller.use(self.worker)
 
     @property
     def executed(self) -> int:

@@ -41,7 +41,9 @@ from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.bolt.batches import TimeoutResets
 from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
+from stormlet.runtime.bolt.observer import ExecutionObserver
 from stormlet.runtime.bolt.worker import Raised, Wiring, Worker
+from stormlet.runtime.bolt.wrapped import observed
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
@@ -144,6 +146,12 @@ class BoltTask(Task):
     def holds_inputs(self) -> bool:
         """True if it has inputs that ``execute`` returned from without settling them (law B8)."""
         return bool(self.account.held)
+
+    def observe(self, observer: ExecutionObserver | None) -> None:
+        """Notify an observer of executions from now on; None ends that."""
+        # Around the worker while there is one, so that it costs nothing otherwise.
+        self._wiring.observed.observer = observer
+        self.worker = observed(self.worker, observer)
 
     def _is_executing(self) -> bool:
         return self.user.method == "execute"
@@ -412,7 +420,7 @@ class BoltTask(Task):
 
     async def renew(self) -> None:
         self.user.method = "the constructor"
-        self.worker = self._make_worker(self._wiring)
+        self.worker = observed(self._make_worker(self._wiring), self._wiring.observed.observer)
         await self._prepare()
 
     async def stop(self) -> None:

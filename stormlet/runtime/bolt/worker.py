@@ -35,6 +35,7 @@ from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.intake import PendingCalls
+from stormlet.runtime.bolt.observer import Observed
 from stormlet.runtime.occupation import AWAITING
 from stormlet.runtime.slices import Activity, Slices
 from stormlet.runtime.tracing import traced_execution
@@ -88,6 +89,8 @@ class Wiring(msgspec.Struct, frozen=True):
     check_cancelled: Callable[[Exception | None], None]
     """Raises :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine; see
     :func:`~stormlet.runtime.usercode.checked`."""
+    observed: Observed = msgspec.field(default_factory=Observed)
+    """Has the observer of executions."""
 
 
 class Worker:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind, Place
+from stormlet.core.timeline import Timeline
 from stormlet.core.trees import OpenTree
 from stormlet.errors import NotTracked
 from stormlet.model.plan import TaskPlan
@@ -17,6 +18,7 @@ from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.explain.occupations import Occupations
 from stormlet.runtime.explain.recorder import EdgeRecorder, RecordedTree
+from stormlet.runtime.explain.timelines import MOST_KEPT, timeline_of
 from stormlet.runtime.explain.whereabouts import Found, Whereabouts
 from stormlet.runtime.slow_code import frames_of, users_of
 from stormlet.runtime.spout.messages import Message
@@ -52,7 +54,12 @@ class Explainer:
         failure = tree.failure
         if recorded is not None and failure is not None:
             outstanding = self._whereabouts.of_failed(recorded) if failure.kind in UNFINISHED else ()
-            tree.failure = failure.recorded(self._engine.clock() - recorded.began, tuple(outstanding))
+            timeline = self._timeline(recorded)
+            tree.failure = failure.recorded(
+                self._engine.clock() - recorded.began,
+                tuple(outstanding),
+                None if timeline is None else timeline.shortened(MOST_KEPT),
+            )
 
     def of_root(self, root: int) -> Explanation:
         """Of the tree of this root; also of one that is not open, of which bolts may still have tuples.
@@ -147,8 +154,12 @@ class Explainer:
             occupations=self._occupations_of(found),
             acks=acks,
             recorded=recorded is not None,
+            timeline=self._timeline(recorded),
             note=_note(recorded, found, acks),
         )
+
+    def _timeline(self, recorded: RecordedTree | None) -> Timeline | None:
+        return timeline_of(recorded) if recorded is not None and self.recorder.executions else None
 
     def _of_message(self, spout: SpoutTask, tree: OpenTree, recorded: RecordedTree | None) -> Explanation:
         explanation = Explanation(

@@ -13,6 +13,7 @@ from typing import Final
 
 from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import HELD, Lineage
+from stormlet.runtime.bolt.observer import ExecutionObserver
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
@@ -20,12 +21,14 @@ from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
 ROOTS = 1 << 64
 FEWEST = 64
 """Edges of a tree from which on those are dropped that are settled."""
+MOST_EXECUTIONS: Final = 200
+"""Executions of an attempt that are kept: those that began first."""
 
 
 class Edge:
     """One delivery of a recorded tree."""
 
-    __slots__ = ("path", "since", "task", "tup")
+    __slots__ = ("began", "ended", "path", "since", "task", "tup")
 
     def __init__(self, tup: AnyTuple, task: BoltTask, since: float, path: tuple[str, ...]) -> None:
         self.tup = tup
@@ -34,23 +37,36 @@ class Edge:
         self.since = since
         self.path = path
         """The tasks that it came through."""
+        self.began: float | None = None
+        """The time at which user code was called with it."""
+        self.ended: float | None = None
+        """The time at which that has returned."""
 
     @property
     def outstanding(self) -> bool:
         """True while it is not settled."""
         return self.tup.state <= HELD
 
+    @property
+    def running(self) -> bool:
+        """True while user code has it."""
+        return self.began is not None and self.ended is None
+
 
 class RecordedTree:
     """One attempt."""
 
-    __slots__ = ("_prune_at", "began", "edges", "value")
+    __slots__ = ("_prune_at", "began", "edges", "executions", "left_out", "value")
 
     def __init__(self, value: object, began: float) -> None:
         self.value = value
         self.began = began
         self.edges: dict[AnyTuple, Edge] = {}
         """By tuple; of those that are settled, many have been dropped."""
+        self.executions: list[Edge] = []
+        """Those that user code was called with."""
+        self.left_out = 0
+        """The number of those that are not among them."""
         self._prune_at = FEWEST
 
     @property
@@ -63,9 +79,18 @@ class RecordedTree:
         # When it has doubled, so that dropping costs a constant part of adding. A tree of a million tuples, of
         # which few are open, keeps few.
         if len(self.edges) >= self._prune_at:
-            self.edges = {each.tup: each for each in self.outstanding}
+            self.edges = {tup: each for tup, each in self.edges.items() if each.outstanding or each.running}
             self._prune_at = max(FEWEST, 2 * len(self.edges))
         self.edges[edge.tup] = edge
+
+    def begin(self, edge: Edge, now: float) -> None:
+        """User code is called with it; the members of a batch are executed once more, with the batch."""
+        if edge.began is None:
+            if len(self.executions) < MOST_EXECUTIONS:
+                self.executions.append(edge)
+            else:
+                self.left_out += 1
+        edge.began, edge.ended = now, None
 
 
 class EdgeRecorder:
@@ -79,6 +104,8 @@ class EdgeRecorder:
     ) -> None:
         self.trees: dict[int, RecordedTree] = {}
         """By root, the running attempts that are recorded."""
+        self.executions = False
+        """True if executions are recorded, too."""
         self._spouts = spouts
         self._bolts = {task.plan.task: task for task in bolts}
         self._clock = clock
@@ -91,9 +118,9 @@ class EdgeRecorder:
         """True if it records any trees that begin now."""
         return self._below > 0
 
-    def record(self, share: float) -> None:
+    def record(self, share: float, *, executions: bool) -> None:
         """Record this share of the trees that begin from now on, from 0 to 1; those that are recorded already are
-        followed to their end, unless it is 0."""
+        followed to their end, unless it is 0. With ``executions``, note from now on when user code is called."""
         # By the root, which is random: no more is needed to choose a share, and a tree is recorded by all tasks or
         # by none.
         was_on, self._below = self.on, int(share * ROOTS)
@@ -101,6 +128,8 @@ class EdgeRecorder:
             self._wrap()
         elif was_on and not self.on:
             self._unwrap()
+        if self.on and executions and not self.executions:
+            self._observe(self)
 
     def tracked(self, tree: OpenTree, value: object) -> None:
         """An attempt begins: a spout's outlet delivers its value next."""
@@ -146,6 +175,28 @@ class EdgeRecorder:
             consumer = self._bolts[task]
             yield from ((consumer, tup) for tup in consumer.inbox.items[-count:])
 
+    # Executions, as an observer of bolt tasks.
+
+    def begin(self, tups: Sequence[AnyTuple]) -> None:
+        """User code is called with these."""
+        now = self._clock()
+        for tree, edge in self._edges(tups):
+            tree.begin(edge, now)
+
+    def end(self, tups: Sequence[AnyTuple], waited: float = 0.0) -> None:
+        """The call is over; its outputs have waited for room for so long."""
+        now = self._clock() - waited
+        for _, edge in self._edges(tups):
+            edge.ended = now
+
+    def _edges(self, tups: Sequence[AnyTuple]) -> Iterator[tuple[RecordedTree, Edge]]:
+        for tup in tups:
+            for root in tup.roots:
+                tree = self.trees.get(root)
+                edge = None if tree is None else tree.edges.get(tup)
+                if tree is not None and edge is not None:
+                    yield tree, edge
+
     # On and off.
 
     def _wrap(self) -> None:
@@ -157,9 +208,15 @@ class EdgeRecorder:
     def _unwrap(self) -> None:
         for outlets in (*self._spouts.values(), *(bolt.outlets for bolt in self._bolts.values())):
             _change(outlets, _unrecorded)
+        self._observe(None)
         self.trees.clear()
         self._roots.clear()
         self._emitted = None
+
+    def _observe(self, observer: ExecutionObserver | None) -> None:
+        self.executions = observer is not None
+        for bolt in self._bolts.values():
+            bolt.observe(observer)
 
 
 class SpoutRecorder(WrappedOutlet):

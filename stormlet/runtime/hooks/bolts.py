@@ -7,16 +7,14 @@ that was held. The times at which executions began are in one table, whose entry
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from stormlet.core.state.outgoing import Epoch
 from stormlet.core.tuples import ACKED
-from stormlet.model.components import TaskContext
 from stormlet.model.hooks import BoltAckInfo, BoltExecuteInfo, BoltFailInfo
-from stormlet.runtime.bolt.committer import CommitterWorker
 from stormlet.runtime.bolt.threads import ThreadWorker
-from stormlet.runtime.bolt.worker import Method, Pause, Raised, Worker
+from stormlet.runtime.bolt.worker import Pause, Raised, Worker
+from stormlet.runtime.bolt.wrapped import WrappedWorker
 from stormlet.runtime.hooks.calls import TaskHooks
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
@@ -86,32 +84,21 @@ class HookedCollector(BoltCollector):
         self._inputs.failed(tup)
 
 
-class HookedWorker(Worker):
+class HookedWorker(WrappedWorker):
     """Around another worker, of whose executions hooks hear."""
 
     def __init__(self, inner: Worker, inputs: Inputs) -> None:
-        super().__init__(inner.wiring)
-        self.auto_acks = inner.auto_acks
-        self.resets_timeouts = inner.resets_timeouts
+        super().__init__(inner)
         # A thread is handed one input at a time, as its task would not know when each of several was executed.
         self.chunk = 1 if isinstance(inner, ThreadWorker) else inner.chunk
-        self._inner = inner
         self._inputs = inputs
         self._clock = inner.wiring.clock
-
-    @property
-    def restartable(self) -> bool:
-        return self._inner.restartable
-
-    @property
-    def unfinished(self) -> bool:
-        return self._inner.unfinished
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         for tup in tuples:
             self._inputs.begin(tup)
             began, waited = self._clock(), self.outbox.waited
-            happened = self._inner.work((tup,))
+            happened = self.inner.work((tup,))
             if isinstance(happened, Raised):
                 return happened
             if happened is not None:
@@ -131,29 +118,8 @@ class HookedWorker(Worker):
     async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         self._inputs.begin(tup)
         began = self._clock()
-        raised = await self._inner.execute(tup, out)
+        raised = await self.inner.execute(tup, out)
         if raised is None:
             # With the waits for room of its own outputs: those of calls that run beside it are no others'.
             self._inputs.executed(tup, self._clock() - began)
         return raised
-
-    def commit(self, epoch: Epoch, rows: Sequence[Any]) -> object:
-        """Have the inner worker commit, which is that of a committer."""
-        return cast("CommitterWorker", self._inner).commit(epoch, rows)
-
-    # As the inner worker has it.
-
-    def method(self, name: str) -> Method | None:
-        return self._inner.method(name)
-
-    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
-        return self._inner.threads()
-
-    def why_held(self, tup: AnyTuple) -> str:
-        return self._inner.why_held(tup)
-
-    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        return self._inner.prepare(context)
-
-    def cleanup(self) -> Awaitable[None] | None:
-        return self._inner.cleanup()

@@ -122,7 +122,7 @@ class Running:
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
-        self._record(self._configuration.record_edges)
+        self._record(self._configuration.record_edges, executions=kit.records_executions)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._epochs = self._keeper(state, assembly)
         self._host_states = HostStates(self._name, () if state is None else state.states, self._epochs)
@@ -164,7 +164,7 @@ class Running:
             self._lifecycle.at_end.append(engine.tracing.close)
         if self._observer is not None:
             self._observer.built(
-                ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
+                ObservedRun(self._name, self._tasks, self._record, self.explain_oldest, self.health)
             )
 
     def _keeper(self, state: KeptState | None, assembly: Assembly) -> EpochKeeper | None:
@@ -430,21 +430,21 @@ class Running:
 
     def record_edges(self, share: float = 1.0) -> None:
         """Record the edges of this share of the trees that begin from now on, so that explanations say since when each
-        tuple is where it is, and which way it came; 0 ends that and makes it free again. A run begins with its
-        configuration's ``record_edges``.
+        tuple is where it is, which way it came, and what was executed when; 0 ends that and makes it free again. A run
+        begins with its configuration's ``record_edges``.
 
         Raises :class:`~stormlet.errors.InvalidConfiguration` for anything but a number from 0 to 1.
         """
         self._check_loop("record_edges")
         # For its checks alone: the option and the method must refuse the same values in the same words.
         configure(self._configuration, {"record_edges": share}, f"topology {self._name!r}")
-        self._record(share)
+        self._record(share, executions=True)
 
-    def _record(self, share: float) -> None:
+    def _record(self, share: float, *, executions: bool = False) -> None:
         # The explainer is the first of the observers: it adds to a failure what was outstanding, for the others to
         # see.
         explainer = self._explainer
-        explainer.recorder.record(share)
+        explainer.recorder.record(share, executions=executions)
         for task in self._tasks.all_spouts:
             task.tracker.observer = Observers.of(explainer if explainer.recorder.on else None, self._beside)
 

@@ -21,6 +21,9 @@ from stormlet.runtime.wire.outbox import Post
 class Kit:
     """Makes them as they are used."""
 
+    records_executions = True
+    """True if executions are recorded where edges are."""
+
     def assembled(self, tasks: Tasks) -> None:
         """All tasks of the run are there."""
 

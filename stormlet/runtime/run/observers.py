@@ -25,7 +25,8 @@ class ObservedRun(msgspec.Struct, frozen=True):
     """The name of the topology."""
     tasks: Tasks
     record_edges: Callable[[float], None]
-    """Has this share of the trees recorded."""
+    """Has this share of the trees recorded, without executions unless those are recorded anyway: a tool that looks on
+    leaves the ways of bolts as they are."""
     explain_oldest: Callable[[], Sequence[Explanation]]
     """Explains the trees that time out first."""
     health: Callable[[], Health]

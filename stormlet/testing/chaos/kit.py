@@ -39,6 +39,9 @@ from stormlet.testing.watched_run import SpoutOrBolt, WatchedOutlet
 class DisturbedKit(Kit):
     """Makes the parts of one run, by which the engine is judged."""
 
+    records_executions = False
+    """A run with a recorder must be the same as that without, step by step."""
+
     def __init__(self, run: DisturbedRun) -> None:
         self.run = run
 

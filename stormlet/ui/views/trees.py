@@ -112,7 +112,11 @@ def without_values(explanation: Explanation) -> Explanation:
         value=None,
         outstanding=tuple(replace(each, value=HIDDEN) for each in explanation.outstanding),
         failures=tuple(
-            each.recorded(each.seconds, tuple(replace(one, value=HIDDEN) for one in each.outstanding))
+            each.recorded(
+                each.seconds,
+                tuple(replace(one, value=HIDDEN) for one in each.outstanding),
+                each.timeline,
+            )
             if each.seconds is not None
             else each
             for each in explanation.failures

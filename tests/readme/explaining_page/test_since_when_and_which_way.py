@@ -121,12 +121,12 @@ def calls_of(share: float) -> int:
 
 
 def test_what_it_costs() -> None:
-    """Word counts with every tree recorded take two to four times as long, with one in a hundred up to a fifth
-    longer.
+    """Word counts with every tree recorded take two to five times as long, with one in a hundred up to a
+    quarter longer.
     """
     none, every, few = (calls_of(share) for share in (0.0, 1.0, 0.01))
-    assert 1.3 < every / none < 4
-    assert few / none < 1.2
+    assert 1.3 < every / none < 5
+    assert few / none < 1.25
 
 
 @pytest.mark.simulated_time
