@@ -152,6 +152,7 @@ def page_routes(api: PageApi) -> Sequence[Route]:
         Route("/api/v1/snapshot.json", api.snapshot),
         Route("/api/v1/pages", api.topologies),
         Route("/api/v1/pages/{id}/graph", api.graph),
+        Route("/api/v1/pages/{id}/trees", api.trees),
         Route("/api/v1/pages/{id}/changes", api.changes),
     ]
 

@@ -25,6 +25,7 @@ from stormlet.ui.storm.shapes import (
     TopologySummary,
 )
 from stormlet.ui.views.graph import Graph
+from stormlet.ui.views.trees import Trees
 from stormlet.ui.views.view import KINDS
 from stormlet.ui.windows import STORMS_ALL, WINDOWS
 
@@ -69,6 +70,7 @@ PATHS: Final = (
     Path(f"{TOPOLOGY}/dead-letters/{{number}}/replay", "Emit a dead letter again", Operation, method="post"),
     Path("/api/v1/pages", "All topologies, for the page's choice", list[PageLine]),
     Path("/api/v1/pages/{id}/graph", "The places of components and subscriptions", Graph),
+    Path("/api/v1/pages/{id}/trees", "Messages that are pending for longest, with their timelines", Trees),
     Path(
         "/api/v1/pages/{id}/changes",
         "The values of a page that have changed since a revision",

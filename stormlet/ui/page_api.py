@@ -68,6 +68,11 @@ class PageApi:
         response.headers["content-disposition"] = 'attachment; filename="stormlet-snapshot.json"'
         return response
 
+    async def trees(self, request: Request) -> Response:
+        """The messages that are pending for longest, with the timelines of their attempts."""
+        page = self._pages.get(request.path_params["id"])
+        return answer((await in_slices(page.values_in_steps(View("trees"))))["trees"])
+
     async def changes(self, request: Request) -> Response:
         """Everything that has changed of a page since a revision."""
         page = self._pages.get(request.path_params["id"])

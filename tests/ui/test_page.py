@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from tests.ui.kit import EVIL, TOKEN, busy, numbers, served, until_busy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 CONTRAST = Path(__file__).with_name("contrast.js")
+APART = Path(__file__).with_name("apart.js")
 LOOK_UP = '[data-id="look-up"]'
 
 
@@ -313,17 +314,106 @@ async def test_buttons_are_there_only_where_something_may_be_changed(browser: An
             await look.page.wait_for_selector('[data-operation="deactivate"]:visible')
 
 
+def orders(**options: Any) -> Topology:
+    """A message that fails once, and is executed for long then; its tuples are acked, fail, run, are held and wait."""
+    tries: list[int] = []
+
+    def lines(order: int) -> Iterator[int]:
+        tries.append(order)
+        yield from range(6)
+
+    async def price(line: int) -> int:
+        await asyncio.sleep(0.02)
+        if line == 2 and len(tries) == 1:
+            raise ValueError(line)
+        await asyncio.sleep(60 if line == 3 and len(tries) == 2 else 0)
+        return line
+
+    topology = Topology("orders", **{"record_edges": 1, "replay_delay": 0.3, "drain_timeout": 0, **options})
+    split = topology.bolt("split", lines, topology.spout("source", [1]).shuffle())
+    topology.bolt("hold", Hold, topology.bolt("a-long-name-of-a-bolt", price, split.shuffle()).shuffle())
+    return topology
+
+
+@asynccontextmanager
+async def timeline(browser: Any, **options: Any) -> AsyncGenerator[Look]:
+    """That of the message, open."""
+    async with run(orders()) as running, at(ui.app(running)) as address:
+        await asyncio.sleep(0.9)
+        async with looking(browser, f"{address}?view=trees", **options) as look:
+            await look.page.click(".tree summary")
+            await look.until("document.querySelectorAll('.tree .attempt').length === 2")
+            yield look
+
+
 async def test_pending_trees_are_explained_on_a_timeline(browser: Any) -> None:
-    """In words, and with a row for each attempt and each tuple where edges are recorded."""
+    """In words; with a row for each attempt, and a bar for each execution with its name and its figures."""
+    async with timeline(browser) as look:
+        assert "attempt 1 failed after 0." in await look.text(".tree pre")
+        assert "✕ after " in await look.text(".attempt >> nth=0")
+        names = await look.page.locator(".attempt >> nth=1 >> .bar").all_text_contents()
+        assert (names[0], names.count("◧ hold[0]"), names.count("▶ a-long-name-of-a-bolt[0]")) == (
+            "✓ split[0]",
+            3,
+            1,
+        )
+        assert names.count("… a-long-name-of-a-bolt[0]") == 2
+        assert (
+            "✕ a-long-name-of-a-bolt[0]"
+            in await look.page.locator(".attempt >> nth=0 >> .bar").all_text_contents()
+        )
+        await look.page.hover('.attempt >> nth=0 >> [data-state="failed"] .bar')
+        told = await look.text("#tip")
+        assert told.startswith("a-long-name-of-a-bolt[0]: failed; began at ")
+        assert "; waited for " in told
+        assert "; took 2" in told
+
+
+async def test_a_timeline_is_walked_through_by_keyboard(browser: Any) -> None:
+    """It is one stop of the tabulator; arrows lead from bar to bar, and what has the focus keeps it. What comes into
+    view by that has its figures beside it all the same."""
+    async with timeline(browser, viewport={"width": 1400, "height": 300}) as look:
+        await look.page.focus(".tree pre")
+        await look.page.keyboard.press("Tab")
+        assert await look.page.evaluate("document.activeElement.innerText") == "✓ split[0]"
+        for key in ("ArrowRight", "End", "ArrowRight", "ArrowLeft", "Home", "ArrowRight"):
+            await look.page.keyboard.press(key)
+        assert await look.page.evaluate("document.activeElement.innerText") == "✓ a-long-name-of-a-bolt[0]"
+        await asyncio.sleep(0.2)  # until it was scrolled to
+        assert "took" in await look.text("#tip:not([hidden])")
+        await look.page.evaluate("window.focused = document.activeElement")
+        age = await look.text(".tree .age")
+        await look.until(f"document.querySelector('.tree .age').innerText !== '{age}'")
+        assert await look.page.evaluate("document.activeElement === window.focused")
+        await look.page.keyboard.press("Tab")
+        assert await look.page.evaluate("document.activeElement.closest('.timeline')") is None
+
+
+async def test_a_tree_stays_open_when_its_message_is_replayed(browser: Any) -> None:
+    """Although the next attempt is another tree."""
     topology = Topology("held", record_edges=1, message_timeout=0.4, replay_delay=0.05, drain_timeout=0)
     topology.bolt("hold", Hold, topology.spout("source", [1]).shuffle())
-    async with run(topology) as running, at(ui.app(running)) as address:
-        await asyncio.sleep(1)
-        async with looking(browser, f"{address}?view=trees") as look:
-            await look.page.click(".tree summary")
-            assert "attempt 1 failed after 0." in await look.text(".tree pre")
-            await look.page.wait_for_selector(".spans .failed")
-            assert "attempt 1" in await look.page.locator(".spans text.attempt").all_text_contents()
+    async with (
+        run(topology) as running,
+        at(ui.app(running)) as address,
+        looking(browser, f"{address}?view=trees") as look,
+    ):
+        await look.page.click(".tree summary")
+        await look.until("document.querySelectorAll('.tree[open] .attempt').length > 2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+async def test_a_timeline_fits_and_can_be_read(browser: Any, scheme: str, width: int) -> None:
+    """No name stands on another one or sticks out; colours have enough contrast, and nothing moves."""
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+    async with timeline(browser, reduced_motion="reduce", **options) as look:
+        assert await look.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert await look.page.evaluate("document.getAnimations().length") == 0
+        assert await look.page.evaluate(CONTRAST.read_text("utf-8")) == []
+        assert await look.page.evaluate(APART.read_text("utf-8")) == []
+        ends = "all => all.map(each => each.getBoundingClientRect().right)"
+        assert max(await look.page.locator(".bar > span").evaluate_all(ends)) <= width
 
 
 async def test_a_keyboard_is_enough(browser: Any) -> None:
@@ -378,3 +468,38 @@ async def test_a_snapshot_opens_as_the_page_was(browser: Any) -> None:
         assert (await look.text(".fresh")).startswith("snapshot of")
         await look.page.click('[data-tab="settings"]')
         await look.page.wait_for_selector(".settings")
+
+
+async def test_a_snapshot_has_the_timelines(browser: Any) -> None:
+    """As they were when it was taken; also of what has begun at the very end, whose name stands before it."""
+    async with (
+        run(orders()) as running,
+        at(ui.app(running)) as address,
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        await asyncio.sleep(0.9)
+        text = (await client.get(f"{address}api/v1/snapshot.json")).content
+    snapshot = msgspec.json.decode(text, type=Snapshot)
+    for window in ("1m", "10m", "1h", "all"):
+        attempt = snapshot.topologies[0].views[f"trees {window}"]["trees"]["trees"][0]["attempts"][1]
+        ends = attempt["began"] + attempt["seconds"]
+        last = {
+            "task": "last[0]",
+            "delivered": ends,
+            "began": ends,
+            "ended": ends,
+            "state": "acked",
+            "more": "",
+        }
+        attempt["spans"].append(last)
+    phone = {"width": 390, "height": 800}
+    async with (
+        at(recorded_app(Recorded(snapshot))) as address,
+        looking(browser, f"{address}?view=trees", viewport=phone) as look,
+    ):
+        await look.page.click(".tree summary")
+        assert await look.page.locator(".attempt").count() == 2
+        assert "▶ a-long-name-of-a-bolt[0]" in await look.page.locator(".bar").all_text_contents()
+        assert await look.page.evaluate(APART.read_text("utf-8")) == []
+        ends = "all => all.map(each => each.getBoundingClientRect().right)"
+        assert max(await look.page.locator(".bar > span").evaluate_all(ends)) <= 390

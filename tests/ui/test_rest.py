@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from stormlet import Running, Topology, ui
 from stormlet.ui.openapi import document
 from stormlet.ui.storm.words import in_url, pretty, sanitized
+from tests.cast import Hold
 from tests.ui.kit import EVIL, TOKEN, asked, busy, until_busy
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "sec-fetch-site": "same-origin"}
@@ -170,3 +171,16 @@ def test_times_are_written_as_storm_does(seconds: float, words: str) -> None:
 def test_streams_are_sanitized_as_storm_does(stream: str, plain: str) -> None:
     """Digits too."""
     assert sanitized(stream) == plain
+
+
+@in_a_loop
+async def test_timelines_are_as_described() -> None:
+    """Of messages whose edges are recorded, with a span for each execution."""
+    topology = Topology("held", record_edges=1, drain_timeout=0)
+    topology.bolt("hold", Hold, topology.spout("source", [1]).shuffle())
+    async with topology.run() as running, asked(ui.app(running)) as client:
+        await asyncio.sleep(0.05)
+        answer = (await client.get("/api/v1/pages/held/trees")).json()
+        validate(answer, "/api/v1/pages/{id}/trees")
+        (span,) = answer["trees"][0]["attempts"][0]["spans"]
+        assert (span["task"], span["state"], answer["trees"][0]["message_id"]) == ("hold[0]", "held", "0")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,9 +21,10 @@ from stormlet.ui.controls import Replays
 from stormlet.ui.views.graph import MOST, graph_of
 from stormlet.ui.views.moods import mood_of
 from stormlet.ui.views.numbers import rounded
+from stormlet.ui.views.trees import Span
 from stormlet.ui.views.view import LivePage, Shows, View
 from stormlet.ui.watched import Watched
-from tests.cast import Hold, ignore
+from tests.cast import Hold, Slow, ignore
 
 END = object()
 SECRET = "a-value-that-nobody-should-see"
@@ -51,18 +54,76 @@ def refusing(**options: Any) -> Topology:
 
 @pytest.mark.simulated_time
 async def test_pending_trees_are_explained_without_their_values(sim: Simulation) -> None:
-    """Where each tuple is and since when, as far as edges are recorded; values only where they may be shown."""
+    """What has each tuple and since when, as far as edges are recorded; values only where they may be shown."""
     async with held(record_edges=1).run(dead_letters=ignore) as running:
         await sim.advance(minutes=1)
         trees: Any = page(running).values(View("trees"))["trees"]
         (attempt,) = trees.trees[0].attempts
         assert (trees.trees[0].spout, trees.trees[0].recorded, attempt.seconds) == ("secrets", True, 60.0)
-        assert [(each.task, each.place, each.seconds) for each in attempt.spans] == [
-            ("hold[0]", "held", 60.0)
-        ]
+        assert attempt.spans == (Span("hold[0]", 0, 0, 0, "held"),)
         assert SECRET.encode() not in encoded(trees)
         assert "a tuple is held by hold[0]" in trees.trees[0].text
         assert SECRET.encode() in encoded(page(running, values=True).values(View("trees")))
+
+
+async def take_two_seconds(value: object) -> object:
+    await asyncio.sleep(2)
+    return value
+
+
+@pytest.mark.simulated_time
+async def test_a_timeline_counts_from_the_first_attempt(sim: Simulation) -> None:
+    """Executions with their waits, and tuples that wait still."""
+    topology = Topology("row", record_edges=1, message_timeout=10, replay_delay=1, drain_timeout=0)
+    source = topology.spout("source", ["a", "b"])
+    topology.bolt(
+        "wait", partial(Slow, 100), topology.bolt("two", take_two_seconds, source.shuffle()).shuffle()
+    )
+    async with topology.run(dead_letters=ignore) as running:
+        await sim.advance(seconds=8)
+        trees: Any = page(running).values(View("trees"))["trees"]
+        first, second = (tree.attempts[0].spans for tree in trees.trees)
+        assert first == (Span("two[0]", 0, 0, 2, "acked"), Span("wait[0]", 2, 2, None, "running"))
+        assert second[0] == Span("two[0]", 0, 2, 4, "acked")
+        assert second[1].state == "queued"
+        assert (second[1].delivered, second[1].began) == (4, None)
+        assert second[1].more.startswith("by way of source[0] > two[0]")
+        await sim.advance(seconds=12)
+        trees = page(running).values(View("trees"))["trees"]
+        failed, again = next(each for each in trees.trees if each.message_id == "0").attempts
+        assert (failed.number, failed.began, failed.spans[1].state) == (1, 0, "running")
+        assert (again.number, again.began) == (2, again.spans[0].delivered)
+        assert again.began > failed.seconds + 1
+
+
+@pytest.mark.simulated_time
+async def test_without_executions_a_timeline_has_the_tuples_that_are_left(sim: Simulation) -> None:
+    """As where those who look on record edges, and nobody has asked for executions."""
+    async with held(message_timeout=30, max_attempts=5).run(dead_letters=ignore) as running:
+        await sim.advance(seconds=100)
+        trees: Any = page(running).values(View("trees"))["trees"]
+        first, second = trees.trees[0].attempts[:2]
+        assert (first.began, second.began) == (0, first.seconds)
+        assert [(each.delivered, each.began, each.state) for each in second.spans] == [
+            (first.seconds, None, "held")
+        ]
+
+
+@pytest.mark.simulated_time
+async def test_few_spans_are_shown_and_the_others_counted(sim: Simulation) -> None:
+    """So that an answer stays small."""
+
+    def many(value: object) -> Iterator[int]:
+        yield from range(300)
+
+    topology = Topology("many", record_edges=1, message_timeout=None, drain_timeout=0)
+    source = topology.spout("source", [1])
+    topology.bolt("hold", Hold, topology.bolt("many", many, source.shuffle()).shuffle())
+    async with topology.run() as running:
+        await sim.advance(seconds=1)
+        trees: Any = page(running).values(View("trees"))["trees"]
+        (attempt,) = trees.trees[0].attempts
+        assert (len(attempt.spans), attempt.left_out) == (100, 201)
 
 
 @pytest.mark.simulated_time
@@ -86,7 +147,7 @@ async def test_failed_attempts_of_a_recorded_tree_are_rows(sim: Simulation) -> N
         assert [each.number for each in attempts] == list(range(1, len(attempts) + 1))
         assert len(attempts) > 1
         assert attempts[0].failure.startswith("timeout")
-        assert attempts[0].spans[0].value == ""
+        assert attempts[0].spans[0].state == "held"
 
 
 @pytest.mark.simulated_time

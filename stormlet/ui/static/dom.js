@@ -71,8 +71,15 @@ function hideTip() {
   tip.hidden = true;
 }
 
+// What is focused by keyboard may come into view by that.
+function followTip() {
+  const owner = document.activeElement;
+  if (owner?.matches("[data-help]:focus-visible")) showTip({ target: owner });
+  else hideTip();
+}
+
 // Help comes by pointer, by touch and by keyboard alike.
 addEventListener("pointerover", showTip);
 addEventListener("focusin", showTip);
 addEventListener("focusout", hideTip);
-addEventListener("scroll", hideTip, true);
+addEventListener("scroll", followTip, true);
