@@ -55,6 +55,9 @@ OF_TASKS: Final[Mapping[str, Metric]] = {
         *COMPONENT,
     ),
     "queued": _gauge("queued_tuples", "Tuples in the queues of a bolt.", *COMPONENT),
+    "giving_up": _gauge(
+        "untaken_dead_letters", "Messages given up whose dead letters were not taken yet.", *COMPONENT
+    ),
 }
 """By the field of :class:`~stormlet.report.statistics.TaskStatistics`."""
 TIMES: Final[Mapping[str, Metric]] = {

@@ -12,7 +12,8 @@ things may be used up, and they are asked for in this order, since each makes th
    as most keys go there.
 3. *The source*, if it is known to have more to give: by its lag, or by what it has reported of its progress. One that
    waits for what has not happened yet is well.
-4. *The messages that may be pending.* Nothing is busy, and still the sources are held up.
+4. *The messages that may be pending.* Nothing is busy, and still the sources are held up: by messages that wait for
+   their dead letters to be taken, for their replays, or for their epoch; or by messages that only take their time.
 
 A topology whose sources are not held up keeps pace, however busy its bolts are, and has no bottleneck.
 """
@@ -47,6 +48,8 @@ class BottleneckKind(Enum):
     """As many messages are pending as may be, and nothing is busy."""
     FAILURES = "failures"
     """Messages that wait for their replays take the places of others."""
+    DEAD_LETTERS = "dead letters"
+    """Messages that were given up take the places of others, as ``dead_letters=`` takes their letters slowly."""
     EPOCHS = "epochs"
     """Messages wait for their epoch to be durable."""
     ACKERS = "ackers"
@@ -260,6 +263,8 @@ def _pending(view: Limits) -> Bottleneck | None:
     if id is None or limited[id] < MOSTLY:
         return None
     spout, share = view.spouts[id], percent(limited[id])
+    if spout.giving_up >= MOSTLY * spout.pending > 0:
+        return _dead_letters(view, id, share)
     if spout.failed > spout.acked:
         return _failures(view, id, share)
     epoch = view.figures.epoch
@@ -282,8 +287,24 @@ def _limited(task: TaskFigures) -> float:
     return task.shares.limited
 
 
+def _dead_letters(view: Limits, id: str, share: str) -> Bottleneck:
+    spout, failing = view.spouts[id], _failing(view, id)
+    return _found(
+        id,
+        BottleneckKind.DEAD_LETTERS,
+        f"{id!r} waits {share} of its time, as {spout.giving_up:,} of {spout.pending:,} pending messages wait for "
+        f"dead_letters= to return: have it return sooner, such as by writing many letters at once, or mend what fails "
+        f"in {failing!r}",
+    )
+
+
+def _failing(view: Limits, id: str) -> str:
+    """The bolt in which most fails; the spout itself if there is none."""
+    return max(view.bolts, key=lambda bolt: view.bolts[bolt].failed, default=id)
+
+
 def _failures(view: Limits, id: str, share: str) -> Bottleneck:
-    failing = max(view.bolts, key=lambda bolt: view.bolts[bolt].failed, default=id)
+    failing = _failing(view, id)
     return _found(
         failing,
         BottleneckKind.FAILURES,

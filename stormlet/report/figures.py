@@ -75,6 +75,8 @@ class TaskFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Now, as in the statistics."""
     queued: int
     """Now, likewise."""
+    giving_up: int
+    """Now, likewise."""
     shares: Shares
     capacity: float | None
     """Storm's: the part of the window in which a bolt was executing, awaits included; of a component, that of its
@@ -299,6 +301,7 @@ def _task(
         restarts=later.restarts - earlier.restarts,
         pending=later.pending,
         queued=later.queued,
+        giving_up=later.giving_up,
         shares=shares,
         capacity=None if later.execute_times is None else shares.busy,
         execute_latency=_mean(earlier, later, "execute_seconds", "executed"),

@@ -56,6 +56,8 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Spout: emits of failed messages again, by the engine."""
     dead_letters: int = 0
     """Spout: messages given up."""
+    giving_up: int = 0
+    """Now. Spout: messages whose dead letters ``dead_letters=`` has got and not taken yet; they are pending, too."""
     left_over: int = 0
     """Spout: messages that had no outcome when the topology stopped."""
     overflowed: int = 0

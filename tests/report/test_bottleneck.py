@@ -357,6 +357,26 @@ def test_failures_fill_the_pending_messages() -> None:
     assert named(Case(spouts)) == (BottleneckKind.FAILURES, "lines")
 
 
+def test_a_slow_taker_of_dead_letters_is_told() -> None:
+    """Most of what is pending waits for it, and it alone; most attempts may fail or not."""
+    spouts = {"lines": spent(limited=0.9, pending=100, giving_up=60, failed=10, acked=90)}
+    case = Case(spouts, {"split": spent(failed=1), "store": spent(failed=9)})
+    assert named(case) == (BottleneckKind.DEAD_LETTERS, "lines")
+    assert sentence(case) == (
+        "'lines' waits 90 % of its time, as 60 of 100 pending messages wait for dead_letters= to return: have it "
+        "return sooner, such as by writing many letters at once, or mend what fails in 'store'"
+    )
+    all_fail = {"lines": spent(limited=0.9, pending=100, giving_up=60, failed=90, acked=10)}
+    assert named(Case(all_fail)) == (BottleneckKind.DEAD_LETTERS, "lines")
+
+
+def test_letters_that_are_the_fewer_are_not_the_reason() -> None:
+    """Nor are any where the source is not held up."""
+    few = {"lines": spent(limited=0.9, pending=100, giving_up=49, failed=90, acked=10)}
+    assert named(Case(few)) == (BottleneckKind.FAILURES, "lines")
+    assert found(Case({"lines": spent(limited=0.1, pending=100, giving_up=60)})) is None
+
+
 def test_messages_that_wait_for_their_epoch_are_told() -> None:
     """Nothing is busy, and most of what is pending is done."""
     case = replace(PENDING, epoch=EpochStatistics(3, 1.0, 900, {}))

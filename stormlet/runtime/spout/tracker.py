@@ -177,6 +177,7 @@ class Tracker:
             pending=self.pending,
             replayed=counts.replayed,
             dead_letters=counts.dead_letters,
+            giving_up=len(self.hand_overs),
             left_over=counts.left_over,
             overflowed=counts.overflowed,
             complete_seconds=latency.times.total,

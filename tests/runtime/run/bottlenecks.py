@@ -18,6 +18,7 @@ from stormlet import (
     EndOfStream,
     Epoch,
     Progress,
+    Reject,
     Running,
     Spout,
     SpoutCollector,
@@ -30,7 +31,9 @@ from stormlet.state.memory import MemoryStore
 from stormlet.testing import work
 from tests.cast import AckLater, Silent, ignore, raise_value_error, refuse, same
 
-COMPUTES, AWAITS, THREADS, SKEW, SOURCE, PENDING, FAILURES, EPOCHS, ACKERS, LOOP, OTHERS = BottleneckKind
+(
+    COMPUTES, AWAITS, THREADS, SKEW, SOURCE, PENDING, FAILURES, DEAD_LETTERS, EPOCHS, ACKERS, LOOP, OTHERS,
+) = BottleneckKind  # fmt: skip
 
 # Sources.
 
@@ -126,6 +129,13 @@ def fifth(value: int) -> int:
     return value % 5 if value % 5 > 3 else 0
 
 
+async def every_tenth(value: int) -> None:
+    """Refuse every tenth; the others take a moment."""
+    await asyncio.sleep(0.001)
+    if value % 10 == 0:
+        raise Reject(value)
+
+
 async def slow_zero(value: int) -> None:
     """One value in four takes long."""
     await asyncio.sleep(0.1 if value % 4 == 0 else 0.001)
@@ -219,6 +229,20 @@ def grouped(source: object, logic: object, grouping: str, *by: object, **given: 
 def with_host(built: Built, beside: Beside) -> Built:
     """With code of the host beside it."""
     built.beside = beside
+    return built
+
+
+def with_letters(built: Built, seconds: float, *, one_by_one: bool = False) -> Built:
+    """With a function that takes so long for each dead letter."""
+
+    async def take(turn: asyncio.Lock, letter: object) -> None:
+        if one_by_one:
+            async with turn:
+                await asyncio.sleep(seconds)
+        else:
+            await asyncio.sleep(seconds)
+
+    built.options["dead_letters"] = partial(take, asyncio.Lock())
     return built
 
 
@@ -398,6 +422,20 @@ LIMITED: dict[str, tuple[BottleneckKind, str, Callable[[], Built]]] = {
         "store",
         lambda: chain(endless(), one("parse", same), one("store", raise_value_error), max_spout_pending=10),
     ),
+    "all letters are taken slowly": (
+        DEAD_LETTERS,
+        "lines",
+        lambda: with_letters(chain(endless(), one("parse", refuse), max_spout_pending=10), 5.0),
+    ),
+    "letters are taken one at a time": (
+        DEAD_LETTERS,
+        "lines",
+        lambda: with_letters(
+            chain(endless(), one("parse", computes(1e-4)), one("store", every_tenth), max_spout_pending=50),
+            0.5,
+            one_by_one=True,
+        ),
+    ),
     "a source that has more": (
         SOURCE,
         "lines",
@@ -448,6 +486,7 @@ WELL: dict[str, Callable[[], Built]] = {
     "not active": lambda: with_host(chain(endless(), one("ask", awaits(0.01))), deactivate),
     "batches": lambda: chain(every(0.05), one("collect", Collects)),
     "some fail": lambda: chain(every(0.5), one("store", refuse)),
+    "few letters, taken slowly": lambda: with_letters(chain(every(0.5), one("store", refuse)), 5.0),
     "threads with time": lambda: chain(every(0.05), one("resize", blocks(0.01), executor="thread")),
     "epochs": lambda: committing(0.1, every(0.05)),
 }
