@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 import msgspec
 from starlette.requests import Request
@@ -50,8 +51,8 @@ class PageApi:
     def __init__(self, pages: Pages, life: str) -> None:
         self._pages = pages
         self._revisions = Revisions(life)
-        # One after the other: those who ask while an answer is put together get the same numbers for nothing.
-        self._turn = asyncio.Lock()
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        """By topology, while somebody asks for it."""
 
     async def topologies(self, request: Request) -> Response:
         """All topologies, for the choice of one."""
@@ -80,7 +81,8 @@ class PageApi:
         if isinstance(view, str):
             return problem(400, view)
         sliced = Sliced()
-        async with self._turn:
+        # One after the other: those who ask while an answer is put together get the same numbers for nothing.
+        async with self._turns.setdefault(page.id, asyncio.Lock()):
             values = await sliced.run(page.values_in_steps(view))
         revised = self._revisions.of((page.id, view))
         revised.update(values)
