@@ -13,10 +13,12 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from stormlet import Failure
-from stormlet.connect.driver import settling, spout
+from stormlet.connect.driver import reading, settling
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held
 from stormlet.connect.driver.partitions import Partitions
+from stormlet.connect.driver.reading import Reading
+from stormlet.connect.driver.serving import Serving
 from stormlet.connect.driver.sink import SinkBolt
 from stormlet.connect.driver.spout import SourceSpout
 from stormlet.connect.session import DONE, Delivery, Item, Settlement, Written
@@ -60,7 +62,7 @@ def settled_when_emitted(patch: Patch) -> None:
 
 def looks_all_the_time(patch: Patch) -> None:
     """A read that waits looks each two milliseconds."""
-    patch.setattr(spout, "RECEIVE", 0.002)
+    patch.setattr(reading, "RECEIVE", 0.002)
 
 
 def one_by_one(patch: Patch) -> None:
@@ -94,7 +96,7 @@ def acks_of_old_connections(patch: Patch) -> None:
         return self._held.pop(id, None) or self._old.pop(id, None)
 
     patch.setattr(Receipts, "take", take)
-    patch.setattr(SourceSpout, "_lose_connection", gives(None))
+    patch.setattr(Serving, "_lose", gives(None))
 
 
 def settles_twice(patch: Patch) -> None:
@@ -151,7 +153,7 @@ def drops_what_it_cannot_read(patch: Patch) -> None:
     async def bury(self: Any, id: str, delivery: Delivery, error: Exception) -> None:
         self._holding.done(id)
 
-    patch.setattr(SourceSpout, "_bury", bury)
+    patch.setattr(Reading, "_bury", bury)
 
 
 def front_over_open_ones(patch: Patch) -> None:
@@ -215,7 +217,7 @@ def takes_all_for_written(patch: Patch) -> None:
 
 def no_bound(patch: Patch) -> None:
     """It takes whatever there is."""
-    patch.setattr(spout.Credit, "left", gives(50))
+    patch.setattr(Credit, "left", gives(50))
 
 
 def what_is_given_away_is_begun(patch: Patch) -> None:
@@ -237,7 +239,7 @@ def late_renewals(patch: Patch) -> None:
 
 def credit_is_not_given_back(patch: Patch) -> None:
     """What is withdrawn counts for ever among what is held."""
-    withdraw, left, gone = Holding.withdraw, spout.Credit.left, list[str]()
+    withdraw, left, gone = Holding.withdraw, Credit.left, list[str]()
 
     def counting(self: Any, ids: Iterable[str]) -> None:
         before = self._status.withdrawn
@@ -248,18 +250,18 @@ def credit_is_not_given_back(patch: Patch) -> None:
         return max(0, left(self, *held) - len(gone))
 
     patch.setattr(Holding, "withdraw", counting)
-    patch.setattr(spout.Credit, "left", less)
+    patch.setattr(Credit, "left", less)
 
 
 def acked_before_it_is_buried(patch: Patch) -> None:
     """The broker is told of a dead letter that is not written yet."""
-    bury: Any = SourceSpout.__dict__["_bury"]
+    bury: Any = Reading.__dict__["_bury"]
 
     async def late(self: Any, id: str, delivery: Delivery, error: Exception) -> None:
         self._holding.give_up(id, str(error))
         await bury(self, id, delivery, error)
 
-    patch.setattr(SourceSpout, "_bury", late)
+    patch.setattr(Reading, "_bury", late)
 
 
 def the_last_settlement_is_not_awaited(patch: Patch) -> None:

@@ -7,9 +7,15 @@
     status     states and counts of one connection, and the log of their changes
     ending     the end of tasks that may lose a cancellation
     connecting connecting again, for ever, with pauses
-    intake     messages on their way in: decoded, numbered, buffered
-    overdue    what is given back before the broker closes the connection for it
+    intake     messages on their way in: what is held, numbered and buffered
     settling   what the broker is to be told, and the task that tells it
-    spout      the spout
+    holding    the messages that a task has and that are not settled
+    partitions the partitions of a task: paused, given away, lost
+    renewing   leases that are renewed while their messages are held
+    overdue    what is given back before the broker closes the connection for it
+    traced     messages that belong to a trace
+    reading    the reader: asks for messages, and takes in what comes
+    serving    the sessions of a task, one after another
+    spout      the spout: its life, its emits, and their outcomes
     sink       the bolt
 """

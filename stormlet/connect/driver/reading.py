@@ -1,0 +1,239 @@
+"""The reader of a source task: it asks a session for messages while there is room, and takes in what comes.
+
+*A read is never cancelled* while its connection stands: a message that was on its way then is delivered to nobody. So
+the reader is a task of its own beside the spout, and fills a buffer that an ``ack`` or a ``fail`` does not wait for.
+
+It holds nobody up: it takes messages in for a slice's time at most, and then others have their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from itertools import count
+from typing import Any, TypeAlias
+
+from stormlet.connect.driver.ending import end
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.intake import Held, too_large
+from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.partitions import Partitions
+from stormlet.connect.driver.status import Status
+from stormlet.connect.driver.traced import traceparent_of
+from stormlet.connect.session import Delivery, Session
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.settlement.credit import Credit
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.errors import EndOfStream
+from stormlet.model.components import SpoutCollector, TaskContext
+from stormlet.report.connections import ConnectionState
+
+Unreadable: TypeAlias = tuple[str, Delivery, Exception]
+"""The id of a message of which nothing can be made, the message, and why."""
+
+RECEIVE = 5.0
+"""Seconds for which a session is asked to wait for messages."""
+ROOM = 0.5
+"""Seconds after which a reader without room looks again: a withdrawn message makes room without a word."""
+AT_ONCE = 100
+"""Deliveries that are decoded before others have their turn, where that is not a slice's time before."""
+LOOKED_AT = 5
+"""Deliveries between two looks at the clock."""
+
+
+class Reading:
+    """The reader of one source task."""
+
+    def __init__(
+        self,
+        context: TaskContext,
+        out: SpoutCollector[Any],
+        *,
+        decode: Callable[[Delivery], Any],
+        settings: SourceSettings,
+        credit: Credit,
+        holding: Holding,
+        partitions: Partitions,
+        status: Status,
+        buries: bool,
+    ) -> None:
+        """``buries``: the dead letters of the run have what cannot be decoded, and not those of the broker."""
+        self.is_out = asyncio.Event()
+        """Set while no session is read."""
+        self.is_out.set()
+        self._out = out
+        self._decode = decode
+        self._ordered_by = settings.ordered_by
+        self._most_bytes = settings.max_message_bytes
+        self._credit = credit
+        self._holding = holding
+        self._partitions = partitions
+        self._status = status
+        self._buries = buries
+        self._component = context.component
+        self._task = context.task
+        self._unnamed = f"{context.component}[{context.task_index}]#"
+        self._numbers = count(1)
+        self._most_attempts = context.config.max_attempts
+        self._is_traced = context.is_traced
+        self._slice = context.config.slice
+        self._clock = asyncio.get_running_loop().time
+        self._active = False
+        self._draining = False
+
+    # As the spout has it.
+
+    def go_on(self) -> None:
+        """Read on."""
+        self._active = True
+        self._holding.room.set()
+
+    def pause(self) -> None:
+        """Ask for nothing more until :meth:`go_on`."""
+        self._active = False
+
+    def drain(self) -> None:
+        """Ask for nothing more, ever, and give back what comes of the last read."""
+        self._draining = True
+        self._holding.room.set()
+
+    # Asking.
+
+    async def read(self, session: Session) -> None:
+        """Read while there is room, until the source or the run comes to its end. Raises what says that the connection
+        is lost. Nobody cancels that while the connection stands."""
+        self.is_out.clear()
+        try:
+            await self._read_on(session)
+        finally:
+            self.is_out.set()
+
+    async def _read_on(self, session: Session) -> None:
+        """Read on, and ask for more while what has come is taken in."""
+        asked: asyncio.Task[Sequence[Delivery]] | None = None
+        try:
+            while asked is not None or not self._draining:
+                asked = asked or self._ask(session, ())
+                if asked is None:
+                    await self._wait_for_room()
+                    continue
+                deliveries = await asked
+                asked = self._ask(session, deliveries)
+                await self._take_in(deliveries)
+                await self._partitions.balance(session)
+        except EndOfStream:
+            self._holding.all_are_read = True
+            self._out.wake()
+        finally:
+            if asked is not None:  # the connection is lost, or the end has come
+                await end([asked])
+
+    def _ask(self, session: Session, come: Sequence[Delivery]) -> asyncio.Task[Sequence[Delivery]] | None:
+        """Ask for messages if there is room for some beside those that have come and are not taken in yet."""
+        if self._draining:
+            return None
+        if not self._active:
+            self._status.become(ConnectionState.PAUSED)
+            return None
+        buffer = self._holding.buffer
+        size = buffer.bytes + sum(len(delivery.body) for delivery in come)
+        most = self._credit.left(self._out.pending, len(buffer) + len(come), size)
+        if not most:
+            return None
+        self._status.become(ConnectionState.READY)
+        return asyncio.get_running_loop().create_task(session.receive(most, RECEIVE))
+
+    async def _wait_for_room(self) -> None:
+        room = self._holding.room
+        room.clear()
+        try:
+            async with asyncio.timeout(ROOM):
+                await room.wait()
+        except TimeoutError:
+            return
+
+    # Taking in.
+
+    async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
+        first = 0
+        while first < len(deliveries):
+            now = self._clock()
+            some = deliveries[first : first + AT_ONCE]
+            looked_at, unreadable = self._take_some(some, now, now + self._slice)
+            self._status.received += looked_at
+            first += looked_at
+            for each in unreadable:
+                await self._bury(*each)
+            self._out.wake()
+            if first < len(deliveries):
+                await asyncio.sleep(0)
+
+    def _take_some(
+        self, deliveries: Sequence[Delivery], now: float, until: float
+    ) -> tuple[int, Sequence[Unreadable]]:
+        """Take messages until this time; return how many, and those of which nothing can be made."""
+        clock, is_given_away, take = self._clock, self._partitions.is_given_away, self._take
+        unreadable: list[Unreadable] = []
+        for number, delivery in enumerate(deliveries):
+            if number % LOOKED_AT == 0 and number and clock() >= until:
+                return number, unreadable
+            place = delivery.place
+            if place is not None and is_given_away(place):
+                self._status.stale += 1
+            elif (each := take(delivery, place, now)) is not None:
+                unreadable.append(each)
+        return len(deliveries), unreadable
+
+    def _take(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Unreadable | None:
+        """Keep a message; return it if it is held, and nothing can be made of it."""
+        number = -1 if place is None else place.add(delivery.position)
+        value, key, error = self._read_body(delivery)
+        name, attempt = delivery.name, delivery.deliveries
+        if attempt != 1:
+            attempt = self._attempt(attempt)
+        id, size = self._id_of(name, number), len(delivery.body)
+        held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, size, key)
+        if self._is_traced:
+            held.traceparent = traceparent_of(delivery.headers)
+        if not self._holding.add(held):
+            self._status.redelivered += delivery.deliveries <= 1
+        elif self._draining:
+            self._holding.give_back(id)
+        elif error is not None:
+            return id, delivery, error
+        else:
+            self._holding.buffer.add(held)
+        return None
+
+    def _read_body(self, delivery: Delivery) -> tuple[Any, Hashable, Exception | None]:
+        """Make the value and its key, or the error that says why not."""
+        try:
+            if len(delivery.body) > self._most_bytes:
+                raise too_large(delivery, self._most_bytes)
+            value = self._decode(delivery)
+            return value, None if self._ordered_by is None else self._ordered_by(value), None
+        except Exception as error:
+            return None, None, error
+
+    def _attempt(self, deliveries: int) -> int:
+        """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
+        self._status.redelivered += deliveries > 1
+        return max(1, min(deliveries, self._most_attempts))
+
+    def _id_of(self, name: str, number: int) -> str:
+        if not name:
+            return self._unnamed + str(next(self._numbers))
+        receipts = self._holding.receipts
+        id = receipts.id_of(name)
+        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
+        return f"{id}+{number}" if number >= 0 and id in receipts else id
+
+    async def _bury(self, id: str, delivery: Delivery, error: Exception) -> None:
+        """Nothing can be made of a body: it is a dead letter, with its bytes (law R6)."""
+        reason = f"{type(error).__name__}: {error}"
+        failure = Failure(
+            FailureKind.FAILED, self._component, self._task, reason, exception=error, permanent=True
+        )
+        if self._buries:
+            await self._out.dead_letter(delivery.body, failure, message_id=id, origin=delivery.name or None)
+        self._holding.give_up(id, str(failure))
