@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import decoder
 from stormlet.connect.driver.options import SourceOptions, SourceSettings, source_settings
-from stormlet.connect.driver.spout import ResumableSpout, SourceSpout
+from stormlet.connect.driver.resumable import ResumableSpout
+from stormlet.connect.driver.spout import SourceSpout
 from stormlet.connect.session import Capabilities, Session, SourceContext
 from stormlet.connect.twins import session_of_twin, twin_of
 from stormlet.errors import BrokerRefused

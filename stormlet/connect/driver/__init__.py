@@ -17,5 +17,6 @@
     reading    the reader: asks for messages, and takes in what comes
     serving    the sessions of a task, one after another
     spout      the spout: its life, its emits, and their outcomes
+    resumable  the same, where messages have positions that a state keeps
     sink       the bolt
 """

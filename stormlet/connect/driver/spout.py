@@ -23,7 +23,6 @@ that, durable or not; what was buffered is read again. The broker is told what i
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -278,19 +277,3 @@ class SourceSpout(ReliableSpout[T]):
         return self._status.connection(
             oldest=holding.oldest, buffered=len(holding.buffer), stale=holding.receipts.stale
         )
-
-
-class ResumableSpout(SourceSpout[T]):
-    """A spout whose messages are named ``place@position``, in the order of their places, so that the state can keep its
-    positions (law X8)."""
-
-    resumable = True
-
-    def partition(self, message_id: object) -> str:
-        """The place in the name."""
-        return str(message_id).rpartition("@")[0]
-
-    def position_of(self, message_id: object) -> str:
-        """The name alone: ids of later connections have more."""
-        place, _, position = str(message_id).rpartition("@")
-        return f"{place}@{re.split('[~+]', position)[0]}"
