@@ -530,6 +530,28 @@ async def case_12_what_cannot_be_decoded_is_a_dead_letter(bench: Bench) -> None:
     assert list(map(repr, run.done)) == ["Order(shop='a')"]
 
 
+async def case_12b_a_connection_is_lost_while_letters_are_written(bench: Bench) -> None:
+    """Each is written; twice at most if its message comes again, and once where receipts survive a connection."""
+    bench.needs("cut")
+    bodies = [b"{%d" % number for number in range(3)]
+    await bench.publish_all(bodies)
+    run, letters = Consumed(bench, at_once, source={"as_": Order}), list[bytes]()
+
+    async def write(letter: DeadLetter) -> None:
+        await bench.sleep(0.3)
+        letters.append(letter.value)
+
+    async with run.topology.run(dead_letters=write):
+        await bench.sleep(0.5)
+        await bench.bring("cut")
+        await run.until_empty(50)
+    counts = Counter([*letters, *await bench.dead()])
+    most = 1 if bench.rules.receipts_survive or bench.rules.has_dead_letters else 2
+    assert set(counts) == set(bodies)
+    assert max(counts.values()) <= most
+    assert await bench.violations() == []
+
+
 async def case_13_a_rejected_message_has_one_attempt(bench: Bench) -> None:
     """And is a dead letter."""
     bodies = await published(bench, 3)

@@ -14,10 +14,10 @@ import pytest
 
 from stormlet import Failure
 from stormlet.connect.driver import reading, settling
+from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held
+from stormlet.connect.driver.intake import Held, Unreadable
 from stormlet.connect.driver.partitions import Partitions
-from stormlet.connect.driver.reading import Reading
 from stormlet.connect.driver.serving import Serving
 from stormlet.connect.driver.sink import SinkBolt
 from stormlet.connect.driver.spout import SourceSpout
@@ -150,10 +150,10 @@ def keeps_lost_leases(patch: Patch) -> None:
 def drops_what_it_cannot_read(patch: Patch) -> None:
     """A body that is no record is acked in silence."""
 
-    async def bury(self: Any, id: str, delivery: Delivery, error: Exception) -> None:
-        self._holding.done(id)
+    def begin(self: Any, held: Held) -> None:
+        self._holding.done(held.id)
 
-    patch.setattr(Reading, "_bury", bury)
+    patch.setattr(Burying, "_begin", begin)
 
 
 def front_over_open_ones(patch: Patch) -> None:
@@ -255,13 +255,13 @@ def credit_is_not_given_back(patch: Patch) -> None:
 
 def acked_before_it_is_buried(patch: Patch) -> None:
     """The broker is told of a dead letter that is not written yet."""
-    bury: Any = Reading.__dict__["_bury"]
+    bury: Any = Burying.__dict__["_bury"]
 
-    async def late(self: Any, id: str, delivery: Delivery, error: Exception) -> None:
-        self._holding.give_up(id, str(error))
-        await bury(self, id, delivery, error)
+    async def late(self: Any, held: Held, unreadable: Unreadable) -> None:
+        self._holding.give_up(held.id, str(unreadable.error))
+        await bury(self, held, unreadable)
 
-    patch.setattr(Reading, "_bury", late)
+    patch.setattr(Burying, "_bury", late)
 
 
 def the_last_settlement_is_not_awaited(patch: Patch) -> None:

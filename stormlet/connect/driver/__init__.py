@@ -13,6 +13,7 @@
     partitions the partitions of a task: paused, given away, lost
     renewing   leases that are renewed while their messages are held
     overdue    what is given back before the broker closes the connection for it
+    burying    dead letters of what cannot be decoded
     traced     messages that belong to a trace
     reading    the reader: asks for messages, and takes in what comes
     serving    the sessions of a task, one after another

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from stormlet.connect.driver.intake import Buffer, Held
+from stormlet.connect.driver.intake import Buffer, Held, is_unreadable
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
@@ -134,7 +134,8 @@ class Holding:
                 self.leases.release(id)
         for message in self.buffer.drop(lambda message: message.id in gone):
             del gone[message.id]
-        self._out.withdraw(gone)  # the others were emitted
+        # The others were emitted, but for those that are being buried.
+        self._out.withdraw([id for id, held in gone.items() if not is_unreadable(held)])
         for id, held in gone.items():
             self._over(id, held)
         self._status.withdrawn += len(gone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -35,6 +36,13 @@ class Held(msgspec.Struct, gc=False):
     """The trace that it belongs to, where messages are traced."""
 
 
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
+    """The value of a message of which nothing can be made."""
+
+    body: bytes
+    error: Exception
+
+
 class TooLarge(ValueError):
     """A body has more bytes than is allowed."""
 
@@ -46,6 +54,8 @@ class Buffer:
         self.bytes = 0
         self.is_ordered = is_ordered
         """True if those with the same key wait for each other."""
+        self.unreadable = 0
+        """Messages of which nothing can be made; they have no key."""
         self._ready: deque[Held] = deque()
         self._order = KeyOrder[Held]()
 
@@ -64,10 +74,28 @@ class Buffer:
         if not self.is_ordered or self._order.admit(message.key, message):
             self._ready.append(message)
 
+    def add_unreadable(self, message: Held) -> None:
+        """Keep a message of which nothing can be made until its turn comes."""
+        self.unreadable += 1
+        self.add(message)
+
     def take(self, most: int) -> list[Held]:
-        """Take the first messages out, to emit them."""
+        """Take the first messages out, to emit them; none of which nothing can be made, nor what is behind one."""
         ready = self._ready
+        if self.unreadable:
+            most = next(
+                (place for place, each in enumerate(islice(ready, most)) if is_unreadable(each)), most
+            )
         taken = [ready.popleft() for _ in range(min(most, len(ready)))]
+        self.bytes -= sum(message.size for message in taken)
+        return taken
+
+    def take_unreadable(self) -> list[Held]:
+        """Take out the first messages, as long as nothing can be made of them."""
+        taken: list[Held] = []
+        while self.unreadable and self._ready and is_unreadable(self._ready[0]):
+            taken.append(self._ready.popleft())
+            self.unreadable -= 1
         self.bytes -= sum(message.size for message in taken)
         return taken
 
@@ -86,9 +114,15 @@ class Buffer:
         ready, self._ready = self._ready, deque(each for each in self._ready if not gone(each))
         first = [each for each in ready if gone(each)]
         self.bytes -= sum(each.size for each in (*dropped, *first))
+        self.unreadable -= sum(map(is_unreadable, (*dropped, *first))) if self.unreadable else 0
         for each in first:  # they were under way for their keys
             self.over(each)
         return [*first, *dropped]
+
+
+def is_unreadable(message: Held) -> bool:
+    """Return True if nothing can be made of it."""
+    return type(message.value) is Unreadable
 
 
 def too_large(delivery: Delivery, most_bytes: int) -> TooLarge:

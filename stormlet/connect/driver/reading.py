@@ -11,25 +11,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any
 
+from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held, too_large
+from stormlet.connect.driver.intake import Held, Unreadable, too_large
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.status import Status
 from stormlet.connect.driver.traced import traceparent_of
 from stormlet.connect.session import Delivery, Session
-from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.settlement.credit import Credit
 from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import EndOfStream
 from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.report.connections import ConnectionState
-
-Unreadable: TypeAlias = tuple[str, Delivery, Exception]
-"""The id of a message of which nothing can be made, the message, and why."""
 
 RECEIVE = 5.0
 """Seconds for which a session is asked to wait for messages."""
@@ -53,11 +50,10 @@ class Reading:
         settings: SourceSettings,
         credit: Credit,
         holding: Holding,
+        burying: Burying,
         partitions: Partitions,
         status: Status,
-        buries: bool,
     ) -> None:
-        """``buries``: the dead letters of the run have what cannot be decoded, and not those of the broker."""
         self.is_out = asyncio.Event()
         """Set while no session is read."""
         self.is_out.set()
@@ -67,11 +63,9 @@ class Reading:
         self._most_bytes = settings.max_message_bytes
         self._credit = credit
         self._holding = holding
+        self._burying = burying
         self._partitions = partitions
         self._status = status
-        self._buries = buries
-        self._component = context.component
-        self._task = context.task
         self._unnamed = f"{context.component}[{context.task_index}]#"
         self._numbers = count(1)
         self._most_attempts = context.config.max_attempts
@@ -137,7 +131,8 @@ class Reading:
             return None
         buffer = self._holding.buffer
         size = buffer.bytes + sum(len(delivery.body) for delivery in come)
-        most = self._credit.left(self._out.pending, len(buffer) + len(come), size)
+        waiting = len(buffer) + len(come) + len(self._burying)
+        most = self._credit.left(self._out.pending, waiting, size)
         if not most:
             return None
         self._status.become(ConnectionState.READY)
@@ -159,35 +154,30 @@ class Reading:
         while first < len(deliveries):
             now = self._clock()
             some = deliveries[first : first + AT_ONCE]
-            looked_at, unreadable = self._take_some(some, now, now + self._slice)
+            looked_at = self._take_some(some, now, now + self._slice)
             self._status.received += looked_at
             first += looked_at
-            for each in unreadable:
-                await self._bury(*each)
             self._out.wake()
             if first < len(deliveries):
                 await asyncio.sleep(0)
 
-    def _take_some(
-        self, deliveries: Sequence[Delivery], now: float, until: float
-    ) -> tuple[int, Sequence[Unreadable]]:
-        """Take messages until this time; return how many, and those of which nothing can be made."""
+    def _take_some(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
+        """Take messages until this time; return how many."""
         clock, is_given_away, take = self._clock, self._partitions.is_given_away, self._take
-        unreadable: list[Unreadable] = []
         for number, delivery in enumerate(deliveries):
             if number % LOOKED_AT == 0 and number and clock() >= until:
-                return number, unreadable
+                return number
             place = delivery.place
             if place is not None and is_given_away(place):
                 self._status.stale += 1
-            elif (each := take(delivery, place, now)) is not None:
-                unreadable.append(each)
-        return len(deliveries), unreadable
+            else:
+                take(delivery, place, now)
+        return len(deliveries)
 
-    def _take(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Unreadable | None:
-        """Keep a message; return it if it is held, and nothing can be made of it."""
+    def _take(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> None:
+        """Keep a message until its turn comes."""
         number = -1 if place is None else place.add(delivery.position)
-        value, key, error = self._read_body(delivery)
+        value, key = self._read_body(delivery)
         name, attempt = delivery.name, delivery.deliveries
         if attempt != 1:
             attempt = self._attempt(attempt)
@@ -199,21 +189,20 @@ class Reading:
             self._status.redelivered += delivery.deliveries <= 1
         elif self._draining:
             self._holding.give_back(id)
-        elif error is not None:
-            return id, delivery, error
+        elif type(value) is Unreadable:
+            self._holding.buffer.add_unreadable(held)
         else:
             self._holding.buffer.add(held)
-        return None
 
-    def _read_body(self, delivery: Delivery) -> tuple[Any, Hashable, Exception | None]:
-        """Make the value and its key, or the error that says why not."""
+    def _read_body(self, delivery: Delivery) -> tuple[Any, Hashable]:
+        """Make the value and its key, or what says why not."""
         try:
             if len(delivery.body) > self._most_bytes:
                 raise too_large(delivery, self._most_bytes)
             value = self._decode(delivery)
-            return value, None if self._ordered_by is None else self._ordered_by(value), None
+            return value, None if self._ordered_by is None else self._ordered_by(value)
         except Exception as error:
-            return None, None, error
+            return Unreadable(delivery.body, error), None
 
     def _attempt(self, deliveries: int) -> int:
         """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
@@ -227,13 +216,3 @@ class Reading:
         id = receipts.id_of(name)
         # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
         return f"{id}+{number}" if number >= 0 and id in receipts else id
-
-    async def _bury(self, id: str, delivery: Delivery, error: Exception) -> None:
-        """Nothing can be made of a body: it is a dead letter, with its bytes (law R6)."""
-        reason = f"{type(error).__name__}: {error}"
-        failure = Failure(
-            FailureKind.FAILED, self._component, self._task, reason, exception=error, permanent=True
-        )
-        if self._buries:
-            await self._out.dead_letter(delivery.body, failure, message_id=id, origin=delivery.name or None)
-        self._holding.give_up(id, str(failure))

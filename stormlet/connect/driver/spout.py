@@ -27,6 +27,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
+from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.connecting import CLOSING, leave
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
@@ -121,6 +122,7 @@ class SourceSpout(ReliableSpout[T]):
         self._holding = holding = Holding(rules, settings, settling, status, out)
         partitions = Partitions(holding, settling, settings)
         self._credit = credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
+        self._burying = Burying(context, out, holding, buries=self.buries, resume=self._resume)
         self._reading = Reading(
             context,
             out,
@@ -128,9 +130,9 @@ class SourceSpout(ReliableSpout[T]):
             settings=settings,
             credit=credit,
             holding=holding,
+            burying=self._burying,
             partitions=partitions,
             status=status,
-            buries=self.buries,
         )
         self._serving = Serving(
             context,
@@ -150,6 +152,8 @@ class SourceSpout(ReliableSpout[T]):
     def _begin_tasks(self, name: str) -> None:
         """Begin what goes on beside the emits."""
         self._begin(self._serving.keep(), f"{name} connection")
+        if self.buries:
+            self._begin(self._burying.keep(), f"{name} dead letters")
         holding, status, serving = self._holding, self._status, self._serving
         if holding.leases is not None:
             renewing = Renewing(holding.leases, holding, status, lambda: serving.session)
@@ -215,11 +219,16 @@ class SourceSpout(ReliableSpout[T]):
             await asyncio.wait([told, *serving], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             told.cancel()
-        return self._reading.is_out.is_set() and self._settling.told.is_set()
+        return all(each.is_set() for each in self._last_things)
 
     async def _told(self) -> None:
-        await self._reading.is_out.wait()
-        await self._settling.told.wait()
+        for each in self._last_things:
+            await each.wait()
+
+    @property
+    def _last_things(self) -> Sequence[asyncio.Event]:
+        """What must have come, in this order, for the broker to know all."""
+        return self._reading.is_out, self._burying.is_idle, self._settling.told
 
     @property
     def _closing_seconds(self) -> float:
@@ -235,12 +244,17 @@ class SourceSpout(ReliableSpout[T]):
         for task in self._tasks:
             if task.done():
                 task.result()
-        if not self._holding.buffer.is_ready:
+        buffer = self._holding.buffer
+        if not buffer.is_ready:
             if self._holding.is_over and self._settling.told.is_set():
                 raise EndOfStream
             return
+        if not self._burying.clear_way():
+            return
         most = EMITTED_AT_ONCE if self._credit.most is None else max(1, self._credit.most - out.pending)
-        messages = self._holding.buffer.take(min(most, EMITTED_AT_ONCE))
+        messages = buffer.take(min(most, EMITTED_AT_ONCE))
+        if not messages:
+            return
         if self._is_traced:
             emit_traced(messages, self._emit)
         else:
