@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
 from stormlet.connect.address import Address
 from stormlet.connect.session import Capabilities, ConnectContext, Session, SinkSession, SourceContext
+from stormlet.core.state.outgoing import Epoch
 
 
 class Reading(Protocol):
@@ -41,6 +42,37 @@ class Writing(Protocol):
         ...
 
 
+class Row(Protocol):
+    """A message of a transaction."""
+
+    @property
+    def topic(self) -> str:
+        """Where it is written."""
+        ...
+
+    @property
+    def body(self) -> bytes:
+        """What is written."""
+        ...
+
+    @property
+    def key(self) -> str | bytes | None:
+        """By which it finds its partition."""
+        ...
+
+
+class EpochWriter(Protocol):
+    """A writer of transactions, each with the rows of one epoch."""
+
+    async def write(self, epoch: Epoch, rows: Sequence[Row]) -> None:
+        """Write the rows of an epoch, unless they are there. Raises :class:`~stormlet.errors.ConnectorError`."""
+        ...
+
+    async def close(self) -> None:
+        """End the connection."""
+        ...
+
+
 class Twin(Protocol):
     """A broker in memory, such as :mod:`stormlet.testing.brokers` has them."""
 
@@ -54,6 +86,10 @@ class Twin(Protocol):
         self, sink: Writing, address: Address, context: ConnectContext
     ) -> Coroutine[Any, Any, SinkSession]:
         """Connect a sink."""
+        ...
+
+    def transactions(self, name: str, topic: str, address: Address) -> Coroutine[Any, Any, EpochWriter]:
+        """Connect a writer of transactions under this name, who takes the place of an earlier one."""
         ...
 
 

@@ -11,9 +11,8 @@ derive one from :class:`Bench` for its real broker and run ``CASES`` on both::
 
 Nothing but a fault that a bench cannot bring, or a rule of its broker, skips a case. In case 2 the run is cancelled
 while its broker is away for it, so that it cannot say a last word; processes that are really killed are left to the
-tests of the connectors (``test_kills``). 28 (a batch that fails in part) is law R10, and 30 (a writer of transactions
-that was replaced is fenced) is ``kafka/test_exactly_once.py::test_an_earlier_writer_is_fenced``. ``STORMLET_SOAK=3600``
-has case 31 go on for an hour at a real broker.
+tests of the connectors (``test_kills``). 28 (a batch that fails in part) is law R10. ``STORMLET_SOAK=3600`` has case 31
+go on for an hour at a real broker.
 """
 
 from __future__ import annotations
@@ -33,16 +32,30 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from stormlet import DeadLetter, FailureKind, Reject, Running, StartFailed, Topology, TupleFailed
+from stormlet import (
+    DeadLetter,
+    FailureKind,
+    Reject,
+    Running,
+    StartFailed,
+    Stream,
+    Topology,
+    TopologyCrashed,
+    TupleFailed,
+)
+from stormlet.connect.kafka import Commit
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Capabilities, Settles
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
+from stormlet.connect.twins import TWINS
+from stormlet.model.state.committers import CommitterFactory
 from stormlet.testing import run_simulated
 from stormlet.testing.brokers import PROFILES, Broker, TwinSink, TwinSource
 from stormlet.testing.brokers.logs import Log
 
 QUEUE: Final = "orders"
+WRITERS: Final = "writers of orders"
 SOAK: Final = float(os.environ.get("STORMLET_SOAK", "0"))
 """Seconds that case 31 takes at a real broker."""
 
@@ -54,8 +67,8 @@ class Bench(ABC):
     rules: Capabilities
     faults: frozenset[str] = frozenset()
     """Of ``cut``, ``gone`` with ``back``, ``silent``, ``restart``, ``rebalance``, ``taken``, ``leases``, ``duplicate``,
-    ``commits``, ``gaps``, ``finish``, ``unroutable``, ``missing``, ``password``, ``certificate``, and ``secret``: it
-    takes any password."""
+    ``commits``, ``gaps``, ``finish``, ``unroutable``, ``missing``, ``password``, ``certificate``, ``secret``: it takes
+    any password, and ``fence``: it has transactions, and a writer takes the place of an earlier one."""
     notices: float = 0.0
     """Seconds for which the connector may go on with what it has, as it has not noticed that its broker is gone."""
     heals: bool = False
@@ -100,6 +113,10 @@ class Bench(ABC):
     @abstractmethod
     def sink(self) -> Sink[bytes]:
         """A sink to that queue or topic."""
+
+    def committer(self) -> CommitterFactory:
+        """A committer at that topic, where there are transactions; all of them have one name."""
+        raise NotImplementedError(self.name)
 
     @abstractmethod
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
@@ -153,13 +170,16 @@ class TwinBench(Bench):
         faults = ["cut", "restart", "gone", "silent", "finish", "unroutable"]
         faults += ["missing", "password", "certificate", "secret"]
         if self.rules.settles is Settles.PREFIX:
-            faults += ["rebalance", "taken", "commits", "gaps"]
+            faults += ["rebalance", "taken", "commits", "gaps", "fence"]
         if self.rules.lease is not None:
             faults += ["leases", "duplicate"]
         self.faults = frozenset(faults)
 
     def begin(self) -> None:
-        self.broker = Broker(self.profile)
+        self.broker = TWINS["kafka://twin"] = Broker(self.profile)
+
+    def end(self) -> None:
+        del TWINS["kafka://twin"]
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         async def running() -> None:
@@ -175,6 +195,9 @@ class TwinBench(Bench):
 
     def sink(self) -> Sink[bytes]:
         return TwinSink[bytes](self.broker, QUEUE)
+
+    def committer(self) -> CommitterFactory:
+        return Commit("kafka://twin", QUEUE, bytes, transactional_id=WRITERS)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
         place = self.broker.place(QUEUE)
@@ -796,6 +819,42 @@ async def case_29_what_is_routed_nowhere_is_a_dead_letter(bench: Bench) -> None:
         (outcome,) = await asyncio.gather(await running.emit(bodies, b"0002"), return_exceptions=True)
         assert isinstance(outcome, TupleFailed)
     assert await bench.left() in ([b"0001"], [])  # a queue that was removed has nothing
+
+
+async def case_30_a_writer_that_was_replaced_is_fenced(bench: Bench) -> None:
+    """It has hung, and another run writes under its name: nothing more of it is there, and its run crashes."""
+    bench.needs("fence")
+    with pytest.raises(TopologyCrashed, match=r"write.* fenced by a newer instance"):
+        await one_writer_after_another(bench)
+    assert await bench.left() == [b"0001", b"0002"]
+
+
+async def one_writer_after_another(bench: Bench) -> None:
+    """The first one writes once more when there is a second one."""
+    (first, to_first), (second, to_second) = writing(bench), writing(bench)
+    async with first.run() as hung:
+        await hung.emit(to_first, b"0001")
+        await until_left(bench, b"0001")
+        async with second.run() as instead:
+            await instead.emit(to_second, b"0002")
+            await until_left(bench, b"0002")
+            await hung.emit(to_first, b"0003")
+            await hung.finished()
+
+
+def writing(bench: Bench) -> tuple[Topology, Stream[bytes]]:
+    """A topology that writes transactions, and where it takes rows."""
+    topology = Topology("writing", max_restarts=0, epoch_seconds=0.1)
+    bodies = topology.spout("bodies", outputs=bytes)
+    topology.bolt("write", bench.committer(), bodies.global_())
+    return topology, bodies
+
+
+async def until_left(bench: Bench, body: bytes) -> None:
+    """Wait until the broker has it."""
+    async with asyncio.timeout(30):
+        while body not in await bench.left():  # noqa: ASYNC110 - it is the broker that is watched
+            await asyncio.sleep(0.1)
 
 
 async def case_31_anything_at_all(bench: Bench) -> None:

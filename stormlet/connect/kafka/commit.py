@@ -14,6 +14,7 @@ from stormlet.connect.kafka.topics import Option
 from stormlet.connect.kafka.transactions import Transactions
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Item
+from stormlet.connect.twins import EpochWriter, twin_of
 from stormlet.core.state.outgoing import Epoch
 from stormlet.model.components import TaskContext
 from stormlet.model.state.committers import Committer, CommitterFactory, RowSpec
@@ -78,14 +79,18 @@ class KafkaCommitter(Committer[T]):
     def __init__(self, commit: Commit[T]) -> None:
         self._commit = commit
         self._transactions: Transactions
+        self._twin: EpochWriter | None = None
 
     async def prepare(self, context: TaskContext) -> None:
         """Connect; an error fails the start (law R8)."""
         commit, produce = self._commit, self._commit.produce
         address = found_address(context.component, produce.url, produce.settings.password)
+        name = commit.transactional_id or f"{context.topology}/{context.component}"
+        if (twin := twin_of(address)) is not None:
+            self._twin = await twin.transactions(name, commit.topic, address)
+            return
         failures = Failures(address, secrets_of(address, produce.client))
         common = client_settings(address, produce.security, produce.client, consumer_name(context))
-        name = commit.transactional_id or f"{context.topology}/{context.component}"
         self._transactions = Transactions(
             common, commit.topic, name, failures, creating(common, produce.create)
         )
@@ -94,8 +99,14 @@ class KafkaCommitter(Committer[T]):
     async def commit(self, epoch: Epoch, rows: Sequence[T]) -> None:
         """Write the rows of an epoch, unless they are there."""
         messages = [self._commit.produce.outgoing(Item(row)) for row in rows]
-        await asyncio.to_thread(self._transactions.write, epoch, messages)
+        if self._twin is not None:
+            await self._twin.write(epoch, messages)
+        else:
+            await asyncio.to_thread(self._transactions.write, epoch, messages)
 
     async def cleanup(self) -> None:
         """Disconnect."""
-        await asyncio.to_thread(self._transactions.close)
+        if self._twin is not None:
+            await self._twin.close()
+        else:
+            await asyncio.to_thread(self._transactions.close)

@@ -6,6 +6,7 @@
     troubles  faults by a seed
     queues    queues, whose messages are settled each by its receipt, which may be a lease
     logs      partitioned logs, of which a group commits positions
+    transactions  writers of transactions, of which the last one has fenced those before it
     broker    one broker, and its place in the stead of a real one
 """
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeAlias, TypeVar, Unpack
 
 import msgspec
 
@@ -26,11 +26,12 @@ from stormlet.connect.session import (
 )
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
-from stormlet.connect.twins import TWINS, Reading, Writing
+from stormlet.connect.twins import TWINS, EpochWriter, Reading, Row, Writing
 from stormlet.errors import BrokerRefused, ConnectionLost
 from stormlet.testing.brokers.logs import Log, LogSession
 from stormlet.testing.brokers.profiles import PROFILES, Profile, profile_of
 from stormlet.testing.brokers.queues import Queue, QueueSession
+from stormlet.testing.brokers.transactions import Transactions, TwinTransactions
 from stormlet.testing.brokers.troubles import Trouble, Troubles
 
 T = TypeVar("T")
@@ -67,7 +68,8 @@ class Broker:
         self._slow_until = -1.0
         self._silent_until = -1.0
         self._random = Random(0)
-        self._sessions: list[QueueSession | LogSession | TwinWriter] = []
+        self._sessions: list[_Session] = []
+        self._transactions = Transactions()
 
     # What tests do.
 
@@ -124,7 +126,7 @@ class Broker:
         if seconds > self.profile.heartbeat:
             asyncio.get_running_loop().call_later(self.profile.heartbeat, self._lose, sessions)
 
-    def _lose(self, sessions: Sequence[QueueSession | LogSession | TwinWriter]) -> None:
+    def _lose(self, sessions: Sequence[_Session]) -> None:
         for session in sessions:
             if session in self._sessions:
                 self._sessions.remove(session)
@@ -221,6 +223,16 @@ class Broker:
         self._sessions.append(session)
         return session
 
+    async def transactions(self, name: str, topic: str, address: Address) -> EpochWriter:
+        """Connect a writer of transactions, who takes the place of an earlier one of this name."""
+        await self.welcome(topic, address)
+        writer = TwinTransactions(name, self._transactions, self._publish, self.answer_time)
+        self._sessions.append(writer)
+        return writer
+
+    def _publish(self, row: Row) -> None:
+        self.topic(row.topic).publish(row.body, row.key)
+
     async def welcome(self, name: str, address: Address) -> None:
         """Give a connection, or refuse it."""
         if self._is_silent:
@@ -290,6 +302,9 @@ class TwinWriter:
     async def close(self) -> None:
         """Leave."""
         self._lost = True
+
+
+_Session: TypeAlias = QueueSession | LogSession | TwinWriter | TwinTransactions
 
 
 def _now() -> float:

@@ -16,13 +16,14 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from stormlet.connect.address import Address
-from stormlet.connect.kafka import Produce, Topics
+from stormlet.connect.kafka import Commit, Produce, Topics
 from stormlet.connect.kafka.partitions import Place
 from stormlet.connect.session import Delivery, Session, SourceContext
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
+from stormlet.model.state.committers import CommitterFactory
 from tests.brokers.processes import HOST
-from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+from tests.connect.conformance import CASES, QUEUE, WRITERS, Bench, Case, name_of
 from tests.connect.kafka.cluster import PARTITIONS
 from tests.connect.kafka.servers import ProxiedKafka
 
@@ -92,7 +93,7 @@ class Watched(Topics[Any]):
 class RealKafka(Bench):
     """The connector at a broker that is killed, behind a proxy that resets."""
 
-    faults = frozenset({"cut", "silent", "restart", "rebalance", "missing", "gaps"})
+    faults = frozenset({"cut", "silent", "restart", "rebalance", "missing", "gaps", "fence"})
     notices = 0.75
     heals = True
 
@@ -170,6 +171,9 @@ class RealKafka(Bench):
 
     def sink(self) -> Sink[bytes]:
         return Produce[bytes](f"kafka://{self._broker.servers}", QUEUE, size=20)
+
+    def committer(self) -> CommitterFactory:
+        return Commit(f"kafka://{self._broker.servers}", QUEUE, bytes, transactional_id=WRITERS)
 
     async def publish(self, body: bytes, *, gap: int = 0) -> None:
         partition, self._number = self._number % PARTITIONS, self._number + 1
