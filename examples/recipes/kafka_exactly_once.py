@@ -8,7 +8,7 @@ Guaranteed: each order counts once, and each balance is there once for who reads
 ``isolation.level=read_committed``, also after ``kill -9`` at any moment and when the broker is killed. While it is
 away, the committers are restarted, at most 50 times in ten minutes, and the sources wait.
 
-This needs confluent-kafka (``pip install 'stormlet[kafka]'``) and a Kafka. Kill the second command as often as you
+This needs confluent-kafka (``pip install 'stormlet[cli,kafka]'``) and a Kafka. Kill the second command as often as you
 like, and start it again.
 
 ::

@@ -4,8 +4,8 @@ Several of these may run, on one host or on many: as members of the group ``bill
 that is killed with ``kill -9`` loses nothing: the others go on behind what it has committed. A charge that is there
 twice by that has the same header ``stormlet-origin``.
 
-This needs confluent-kafka (``pip install 'stormlet[kafka]'``) and a Kafka. Orders come from a spout here, so that there
-are some.
+This needs confluent-kafka (``pip install 'stormlet[cli,kafka]'``) and a Kafka. Orders come from a spout here, so that
+there are some.
 
 ::
 

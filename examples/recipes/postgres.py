@@ -13,7 +13,7 @@ Two runs may meet in Postgres: one that was killed, whose last transaction still
 the note is locked until the transaction ends, so that the second one reads what the first one has noted.
 
 ``dsn`` is a URL; without it the environment says where Postgres is (``PGHOST``, ``PGUSER``, ``PGPASSWORD``, …). This
-needs asyncpg.
+needs asyncpg, ``pip install 'stormlet[cli,postgres]'``, and a database, such as ``createdb shop`` makes.
 
 ::
 

@@ -8,8 +8,9 @@ the first.
 
 For rows that have no key, ``examples/recipes/postgres.py`` writes exactly once.
 
-This needs asyncpg, ``pip install 'stormlet[cli,postgres]'``, and a Postgres. The first command makes the tables, and
-sells three things; the second works until Ctrl-C.
+This needs asyncpg, ``pip install 'stormlet[cli,postgres]'``, and a Postgres with a database, such as ``createdb shop``
+makes. The URL may name a user, as ``postgresql://alice:secret@localhost/shop`` does; otherwise it is the one who runs
+the commands. The first of them makes the tables, and sells three things; the second works until Ctrl-C.
 
 ::
 

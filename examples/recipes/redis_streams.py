@@ -4,8 +4,8 @@ Several of these may run, on one host or on many: as members of the group ``bill
 killed with ``kill -9`` loses nothing. What it had not acked it gets when it starts again, or the others get it when its
 lease has run out; a charge that is there twice by that has the same ``origin``.
 
-This needs redis-py (``pip install 'stormlet[redis]'``), and a Redis or Valkey with an append-only file: without one it
-may lose what it has said to have, and the log warns of that. Orders come from a spout here, so that there are some.
+This needs redis-py (``pip install 'stormlet[cli,redis]'``), and a Redis or Valkey with an append-only file: without one
+it may lose what it has said to have, and the log warns of that. Orders come from a spout here, so that there are some.
 
 ::
 
