@@ -14,8 +14,6 @@ from tests.connect.conformance import Bench
 LEASE = 2.0
 DOWN = 6.0
 """Seconds for which a restart takes the broker away: longer than a lease."""
-SILENT = 4.0
-"""Seconds for which nothing comes through: longer than two pings."""
 LONGEST = 7.0
 """The longest sleep of a case that is worth its time."""
 
@@ -33,6 +31,8 @@ class ProxiedBench(Bench):
     """Brings all faults but those of what the broker holds."""
 
     server: Server
+    silent = 4.0
+    """Seconds for which nothing comes through: longer than two pings."""
 
     @abstractmethod
     def fresh(self) -> AbstractAsyncContextManager[object]:
@@ -79,7 +79,7 @@ class ProxiedBench(Bench):
                 raise NotImplementedError(fault)
 
     async def _heard_again(self) -> None:
-        await asyncio.sleep(SILENT)
+        await asyncio.sleep(self.silent)
         await asyncio.to_thread(self.proxy.refuse)
         await asyncio.to_thread(self.proxy.pass_on)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -57,6 +58,45 @@ async def by_the_client(write: Callable[..., Awaitable[object]], count: int) -> 
     for first in range(0, count, AT_ONCE):
         await write(*numbered(min(AT_ONCE, count - first)))
     return count / (perf_counter() - start)
+
+
+class Compared:
+    """What writes and reads so many messages, each time at a broker that has been made ready for it."""
+
+    def __init__(self, ready: Callable[[int], AbstractAsyncContextManager[object]], count: int) -> None:
+        """``ready`` makes a place that has so many messages, and does away with it."""
+        self._ready = ready
+        self._count = count
+
+    def sinks(self, how: str, write: Callable[..., Awaitable[object]], sink: Sink[str]) -> Mapping[str, Work]:
+        """The client, which writes like this, and a sink."""
+        count = self._count
+        return {
+            f"bare client, {how}": self._measured(0, lambda: by_the_client(write, count)),
+            "sink": self._measured(0, lambda: from_a_spout(sink, count)),
+        }
+
+    def sources(
+        self,
+        clients: Mapping[str, Callable[[int], Awaitable[float]]],
+        source: Callable[[], Source[Any]],
+        pending: int = 2 * AT_ONCE,
+    ) -> Mapping[str, Work]:
+        """The client, in one way or several, and a source."""
+        count = self._count
+        reading = {
+            f"bare client, {how}": self._measured(count, lambda read=read: read(count))
+            for how, read in clients.items()
+        }
+        through = self._measured(count, lambda: through_a_bolt(source(), count, pending))
+        return {**reading, "source, one acked bolt": through}
+
+    def _measured(self, messages: int, work: Callable[[], Awaitable[float]]) -> Work:
+        async def measured() -> float:
+            async with self._ready(messages):
+                return await work()
+
+        return measured
 
 
 async def compare(rounds: int, *groups: Mapping[str, Work]) -> None:

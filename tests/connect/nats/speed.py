@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -18,15 +19,7 @@ from stormlet.connect import nats
 from tests.brokers.servers import Nats
 from tests.connect.nats.kit import CONSUMER, Server
 from tests.connect.sessions import numbered
-from tests.connect.speed import (
-    AT_ONCE,
-    Work,
-    by_the_client,
-    compare,
-    from_a_spout,
-    read_options,
-    through_a_bolt,
-)
+from tests.connect.speed import AT_ONCE, Compared, compare, read_options
 
 
 async def bare_consumer(server: Server, count: int) -> float:
@@ -47,30 +40,22 @@ async def measure(url: str, count: int, rounds: int) -> None:
     """Print the medians; each has a stream of its own."""
     async with Server(url, "speed") as server:
 
-        def fresh(work: Callable[[], Awaitable[float]], messages: int = 0) -> Work:
-            async def measured() -> float:
-                await server.make()
-                await server.publish(*numbered(messages))
-                try:
-                    return await work()
-                finally:
-                    await server.js.delete_stream(server.stream)
+        @asynccontextmanager
+        async def ready(messages: int) -> AsyncIterator[None]:
+            await server.make()
+            await server.publish(*numbered(messages))
+            try:
+                yield
+            finally:
+                await server.js.delete_stream(server.stream)
 
-            return measured
-
-        sink = nats.Publish[str](url, server.subject)
+        compared = Compared(ready, count)
         await compare(
             rounds,
-            {
-                "bare client, publish": fresh(lambda: by_the_client(server.publish, count)),
-                "sink": fresh(lambda: from_a_spout(sink, count)),
-            },
-            {
-                "bare client, fetch and ack": fresh(lambda: bare_consumer(server, count), count),
-                "source, one acked bolt": fresh(
-                    lambda: through_a_bolt(server.source(as_=bytes), count), count
-                ),
-            },
+            compared.sinks("publish", server.publish, nats.Publish[str](url, server.subject)),
+            compared.sources(
+                {"fetch and ack": partial(bare_consumer, server)}, lambda: server.source(as_=bytes)
+            ),
         )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -18,15 +20,7 @@ from stormlet.connect import postgres
 from stormlet.connect.postgres.table import Statements
 from tests.connect.postgres.kit import Place, Postgres
 from tests.connect.sessions import numbered
-from tests.connect.speed import (
-    AT_ONCE,
-    Work,
-    by_the_client,
-    compare,
-    from_a_spout,
-    read_options,
-    through_a_bolt,
-)
+from tests.connect.speed import AT_ONCE, Compared, compare, read_options
 from tests.examples.postgres_server import binaries
 
 
@@ -45,27 +39,19 @@ async def measure(url: str, count: int, rounds: int) -> None:
     async with Place(url) as place:
         await place.fill()
 
-        def fresh(work: Callable[[], Awaitable[float]], rows: int = 0) -> Work:
-            async def measured() -> float:
-                await place.client.execute("TRUNCATE orders")
-                await place.add(*numbered(rows))
-                return await work()
+        @asynccontextmanager
+        async def ready(rows: int) -> AsyncIterator[None]:
+            await place.client.execute("TRUNCATE orders")
+            await place.add(*numbered(rows))
+            yield
 
-            return measured
-
-        put = postgres.Put[str](url, "orders")
+        compared = Compared(ready, count)
         await compare(
             rounds,
-            {
-                "bare client, insert": fresh(lambda: by_the_client(place.add, count)),
-                "sink": fresh(lambda: from_a_spout(put, count)),
-            },
-            {
-                "bare client, claim and delete": fresh(lambda: bare_consumer(place, count), count),
-                "source, one acked bolt": fresh(
-                    lambda: through_a_bolt(place.source(as_=bytes), count), count
-                ),
-            },
+            compared.sinks("insert", place.add, postgres.Put[str](url, "orders")),
+            compared.sources(
+                {"claim and delete": partial(bare_consumer, place)}, lambda: place.source(as_=bytes)
+            ),
         )
 
 

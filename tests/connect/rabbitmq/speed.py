@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -21,18 +22,10 @@ from aiormq.abc import DeliveredMessage
 from stormlet.connect import rabbitmq
 from tests.brokers.servers import RabbitMQ
 from tests.connect.rabbitmq.kit import Rabbit
-from tests.connect.speed import (
-    AT_ONCE,
-    Work,
-    by_the_client,
-    compare,
-    from_a_spout,
-    read_options,
-    through_a_bolt,
-)
+from tests.connect.speed import AT_ONCE, Compared, by_the_client, compare, read_options
 
 
-async def bare_consumer(rabbit: Rabbit, count: int, every: int) -> float:
+async def bare_consumer(rabbit: Rabbit, every: int, count: int) -> float:
     """Messages per second of the client alone, with an acknowledgement for so many."""
     connection = await aiormq.connect(rabbit.url)
     channel = await connection.channel(publisher_confirms=False)
@@ -63,28 +56,21 @@ async def measure(url: str, count: int, rounds: int) -> None:
         async def publish(*bodies: str) -> None:
             await rabbit.publish_many(bodies)
 
-        def fresh(work: Callable[[], Awaitable[float]], messages: int = 0) -> Work:
-            async def measured() -> float:
-                await rabbit.purge()
-                await by_the_client(publish, messages)
-                return await work()
+        @asynccontextmanager
+        async def ready(messages: int) -> AsyncIterator[None]:
+            await rabbit.purge()
+            await by_the_client(publish, messages)
+            yield
 
-            return measured
-
-        sink = rabbitmq.Publish[str](url, routing_key=rabbit.queue)
+        compared = Compared(ready, count)
+        clients = {
+            "ack for 100": partial(bare_consumer, rabbit, 100),
+            "ack for each": partial(bare_consumer, rabbit, 1),
+        }
         await compare(
             rounds,
-            {
-                "bare client, confirms": fresh(lambda: by_the_client(publish, count)),
-                "sink, confirms": fresh(lambda: from_a_spout(sink, count)),
-            },
-            {
-                "bare client, ack for 100": fresh(lambda: bare_consumer(rabbit, count, 100), count),
-                "bare client, ack for each": fresh(lambda: bare_consumer(rabbit, count, 1), count),
-                "source, one acked bolt": fresh(
-                    lambda: through_a_bolt(rabbit.source(as_=bytes), count, AT_ONCE), count
-                ),
-            },
+            compared.sinks("confirms", publish, rabbitmq.Publish[str](url, routing_key=rabbit.queue)),
+            compared.sources(clients, lambda: rabbit.source(as_=bytes), AT_ONCE),
         )
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from stormlet.connect import redis
 from tests.brokers.servers import Valkey
 from tests.connect.redis.streams import Place
-from tests.connect.speed import AT_ONCE, Work, compare, read_options, through_a_bolt
+from tests.connect.speed import AT_ONCE, Compared, compare, read_options
 
 GROUP = "g"
 
@@ -54,20 +55,13 @@ async def measure(port: int, count: int, rounds: int) -> None:
     """Print the medians."""
     place = Place(port)
 
-    def fresh(work: Callable[[], Awaitable[float]]) -> Work:
-        async def measured() -> float:
-            await fill(place, count)
-            return await work()
+    @asynccontextmanager
+    async def ready(entries: int) -> AsyncIterator[None]:
+        await fill(place, entries)
+        yield
 
-        return measured
-
-    await compare(
-        rounds,
-        {
-            "bare client, read and ack 500": fresh(lambda: bare_reader(place, count)),
-            "source, one acked bolt": fresh(lambda: through_a_bolt(source(place), count)),
-        },
-    )
+    clients = {"read and ack 500": partial(bare_reader, place)}
+    await compare(rounds, Compared(ready, count).sources(clients, lambda: source(place)))
     await place.client.aclose()
 
 
