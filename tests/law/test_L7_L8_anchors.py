@@ -15,7 +15,9 @@ from stormlet import (
     BasicBolt,
     BatchBolt,
     Bolt,
+    Cell,
     Collector,
+    EpochBolt,
     KeyedBolt,
     Running,
     Stream,
@@ -107,6 +109,18 @@ class PassingKeys(KeyedBolt[Any, Any, Any]):
         out.emit(tup.value)
 
 
+class PassingEpochs(EpochBolt[Any, Any]):
+    """The same, in epochs."""
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        out.emit(tup.value)
+
+
+def passed_by_cell(value: Any, seen: Cell[int]) -> Any:
+    seen.value += 1
+    return value
+
+
 class PassingBatches(BatchBolt[Any, Any]):
     """The same, for several at once."""
 
@@ -127,7 +141,10 @@ KINDS: list[Any] = [
 @pytest.mark.simulated_time
 @pytest.mark.parametrize(
     ("kind", "concurrency"),
-    [*((kind, calls) for kind in KINDS for calls in (1, 3)), (PassingKeys, 1)],
+    [
+        *((kind, calls) for kind in KINDS for calls in (1, 3)),
+        *((kind, 1) for kind in (PassingKeys, PassingEpochs, passed_by_cell)),
+    ],
     ids=lambda each: getattr(each, "__name__", str(each)),
 )
 async def test_L7_every_kind_of_bolt_keeps_the_trees_of_a_joined_input(kind: Any, concurrency: int) -> None:
@@ -135,7 +152,8 @@ async def test_L7_every_kind_of_bolt_keeps_the_trees_of_a_joined_input(kind: Any
     topology, joiner, last = Topology("join"), Puppets(), Puppets()
     feed: Stream[Any] = topology.spout("feed")
     joined = topology.bolt("joiner", joiner, feed.shuffle())
-    passing = topology.bolt("passing", kind, joined.fields(), concurrency=concurrency)
+    state: Any = {"state": Value(int, 0)} if kind is passed_by_cell else {}
+    passing = topology.bolt("passing", kind, joined.fields(), concurrency=concurrency, **state)
     topology.bolt("last", last, passing.shuffle())
     async with topology.run(message_timeout=None) as running:
         trees = [await running.emit(feed, value) for value in (1, 2, 3)]
