@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, Reject, Topology, Tuple
 from tests.cast import wait_for_ever
 from tests.helpers import leave_by, now, run_to_end
 
@@ -138,3 +138,19 @@ async def test_a_tuple_with_context_variables_waits_for_room_like_any_other() ->
         for _ in range(10):
             await asyncio.sleep(1)
             assert running.statistics().components["slow"].queued <= 2
+
+
+async def test_a_tuple_with_context_variables_fails_like_any_other() -> None:
+    """What is raised on it fails its message (B1, B10)."""
+
+    def number() -> Iterator[int]:
+        VARIABLE.set("set")
+        yield 1
+
+    def refuse(value: int) -> None:
+        raise Reject(VARIABLE.get())
+
+    topology = Topology("refused")
+    topology.bolt("refuse", refuse, topology.spout("numbers", number).shuffle())
+    running = await run_to_end(topology)
+    assert [str(letter.failure.exception) for letter in running.dead_letters] == ["set"]
