@@ -47,12 +47,12 @@ class Row(Protocol):
 
     @property
     def topic(self) -> str:
-        """Where it is written."""
+        """Topic to write to."""
         ...
 
     @property
     def body(self) -> bytes:
-        """What is written."""
+        """Bytes to write."""
         ...
 
     @property

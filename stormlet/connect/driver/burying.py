@@ -21,7 +21,7 @@ from stormlet.model.components import SpoutCollector, TaskContext
 
 
 class Burying:
-    """What one source task buries."""
+    """Writer of the dead letters of one source task."""
 
     def __init__(
         self,

@@ -44,8 +44,8 @@ class Serving:
         status: Status,
         has_lag: bool,
     ) -> None:
-        """``resume`` is what the last messages are that were emitted, as it goes on; ``has_lag``: the broker has
-        one."""
+        """``resume`` has the names of the last messages that are over for the state, by place, and changes as
+        they do; ``has_lag``: the broker has one."""
         self.session: Session | None = None
         """The one that stands, if one does."""
         self._context = context

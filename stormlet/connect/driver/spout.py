@@ -227,7 +227,7 @@ class SourceSpout(ReliableSpout[T]):
 
     @property
     def _last_things(self) -> Sequence[asyncio.Event]:
-        """What must have come, in this order, for the broker to know all."""
+        """Events after all of which the broker knows everything, in the order in which they come."""
         return self._reading.is_out, self._burying.is_idle, self._settling.told
 
     @property

@@ -11,7 +11,7 @@ from stormlet.errors import ConnectionLost, ConnectorError
 
 
 class Transactions:
-    """What a broker knows of transactions, by their name."""
+    """Transactions that a broker knows, by their name."""
 
     def __init__(self) -> None:
         self.writers: dict[str, TwinTransactions] = {}
