@@ -255,6 +255,21 @@ async def test_L7_the_same_tuple_may_be_an_anchor_twice(times: int) -> None:
 
 
 @pytest.mark.simulated_time
+async def test_L7_a_joined_output_has_the_origin_of_whichever_input_has_one() -> None:
+    """The first that there is, also if the first input has none."""
+    join = Join()
+    async with join.topology.run() as running:
+        await join.begin(running, 1)
+        await running.emit(join.feed, 2, origin="row 2")
+        await settle()
+        await join.emit(join.joiner.got)
+        (joined,) = join.copies.got
+        assert joined.origin == "row 2"
+        join.joiner.ack_all()
+        join.copies.ack_all()
+
+
+@pytest.mark.simulated_time
 async def test_L7_the_output_is_delivered_once_per_target() -> None:
     """Five anchors of three trees are one delivery to each of two tasks."""
     join = Join(copies=2)
