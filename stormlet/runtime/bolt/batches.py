@@ -12,14 +12,14 @@ from typing import Any, cast
 
 from stormlet.core.outcomes import spelt
 from stormlet.core.shortened import shortened
-from stormlet.core.tuples import HELD, Tuple
+from stormlet.core.tuples import HELD, OPEN, PLAIN, Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.numbers import is_int, is_seconds
 from stormlet.model.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.runtime.bolt.executions import Executions
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt
-from stormlet.runtime.bolt.worker import Raised, Wiring
+from stormlet.runtime.bolt.worker import Pause, Raised, Wiring, raised_on
 from stormlet.runtime.usercode import as_exception, checked, dropped
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
@@ -111,8 +111,10 @@ class BatchRunner(Bolt[Any, Any]):
 
     def __init__(self, bolt: BatchBolt[Any, Any], wiring: Wiring) -> None:
         self._bolt = bolt
-        self._has_keys = overrides(bolt, BatchBolt, "key")
-        self._weighs = overrides(bolt, BatchBolt, "weight")
+        self.has_keys = overrides(bolt, BatchBolt, "key")
+        """False if there is one batch for all."""
+        self.weigh = bolt.weight if overrides(bolt, BatchBolt, "weight") else None
+        """None if each value weighs 1."""
         self._wiring = wiring
         self._plan = wiring.plan
         self._loop = wiring.loop
@@ -122,6 +124,11 @@ class BatchRunner(Bolt[Any, Any]):
         self._timer: asyncio.TimerHandle | None = None
         self.restartable = bolt.restartable
         self.resets_timeouts = bolt.resets_timeouts
+
+    @property
+    def size(self) -> int:
+        """Members of a full batch, as far as they weigh 1."""
+        return self._bolt.size
 
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         """The threads that run user code now, by ident, each with the batch that it was handed."""
@@ -148,27 +155,33 @@ class BatchRunner(Bolt[Any, Any]):
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         # Both before the input is in a batch: one that raises fails, and must not be executed with others as well.
-        key = self._bolt.key(tup.value) if self._has_keys else None
-        weight = self._bolt.weight(tup.value) if self._weighs else 1
+        key = self._bolt.key(tup.value) if self.has_keys else None
+        weight = 1 if self.weigh is None else self.weigh(tup.value)
         if weight != 1:  # not what nearly every value has
-            self._check_weight(weight, tup.value)
+            self.check_weight(weight, tup.value)
+        batch = self.open_batch(key) or self.begin_batch(key)
+        batch.members.append(tup)
+        batch.weight += weight
+        return self.run(key, out) if batch.weight >= self._bolt.size else None
+
+    def open_batch(self, key: Hashable = None) -> Batch | None:
+        """The batch with this key that inputs are added to."""
         try:
-            batch = self._batches.get(key)
+            return self._batches.get(key)
         except TypeError as error:
             raise TypeError(
                 f"key of {self._task} gave {shortened(key)} as the name of a batch: {error}"
             ) from error
-        if batch is None:
-            batch = self._batches[key] = Batch(self._due())
-            self._wait()
-        batch.members.append(tup)
-        batch.weight += weight
-        return self._run(key, out) if batch.weight >= self._bolt.size else None
 
-    def _due(self) -> float:
-        return self._loop.time() + self._bolt.within if self._wiring.timed else inf
+    def begin_batch(self, key: Hashable = None) -> Batch:
+        """Begin another one, which is due at its time."""
+        due = self._loop.time() + self._bolt.within if self._wiring.timed else inf
+        batch = self._batches[key] = Batch(due)
+        self._wait()
+        return batch
 
-    def _check_weight(self, weight: int, value: object) -> None:
+    def check_weight(self, weight: int, value: object) -> None:
+        """Raise :class:`ValueError` for a weight that is none."""
         try:
             is_right = 0 <= weight < inf
         except TypeError:
@@ -203,7 +216,7 @@ class BatchRunner(Bolt[Any, Any]):
         # By the clock of this moment, not by the timer: a batch may have come due while another was written.
         now = self._loop.time()
         for key in [key for key, batch in self._batches.items() if batch.due <= now]:
-            await _maybe(self._run(key, out))
+            await _maybe(self.run(key, out))
         self._wait()
 
     def cleanup(self) -> Awaitable[None] | None:
@@ -217,10 +230,11 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _run_all(self, out: Collector[Any]) -> None:
         for key in list(self._batches):
-            await _maybe(self._run(key, out))
+            await _maybe(self.run(key, out))
         await self._executions.settle_all(partial(_ack, out=cast("BoltCollector", out)))
 
-    def _run(self, key: Hashable, out: Collector[Any]) -> Awaitable[None] | None:
+    def run(self, key: Hashable, out: Collector[Any]) -> Awaitable[None] | None:
+        """Execute a batch, or begin to; returns what the task must await before its next input."""
         # Taken out before it is executed: inputs that come meanwhile are another batch.
         batch = self._batches.pop(key, None)
         if batch is None:  # a concurrent call has completed it since the keys were listed
@@ -323,7 +337,46 @@ class BatchWorker(BoltWorker):
     def __init__(self, wiring: Wiring, runner: BatchRunner) -> None:
         super().__init__(wiring, runner)
         self._runner = runner
+        self._weigh = runner.weigh
         self.resets_timeouts = runner.resets_timeouts
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        # As that of the base, with ``execute`` of the runner written out for what is the same for all inputs.
+        runner, out, crowded, held = self._runner, self.out, self.outbox.crowded, self._held
+        if runner.has_keys:
+            return BoltWorker.work(self, tuples)
+        weighs, size, batch = self._weigh is not None, runner.size, runner.open_batch()
+        for tup in tuples:
+            lineage = tup.lineage
+            if lineage is not PLAIN and lineage.context is not None:
+                return self.carefully(tup)
+            result = None
+            try:
+                weight = self._weight_of(tup.value) if weighs else 1
+                if batch is None:
+                    batch = runner.begin_batch()
+                batch.members.append(tup)
+                batch.weight += weight
+                if batch.weight >= size:
+                    batch = None
+                    result = runner.run(None, out)
+            except Exception as error:
+                return raised_on(tup, error)
+            if result is not None:
+                return self.returned(tup, result)
+            if tup.state == OPEN:
+                tup.state = HELD
+                held[tup] = None
+            if crowded:
+                return self.outbox.room()
+        return None
+
+    def _weight_of(self, value: object) -> int:
+        assert self._weigh is not None
+        weight = self._weigh(value)
+        if weight != 1:
+            self._runner.check_weight(weight, value)
+        return weight
 
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._runner.threads()

@@ -19,6 +19,7 @@ from stormlet import (
     TopologyCrashed,
     Tree,
     Tuple,
+    TupleFailed,
 )
 from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
@@ -340,6 +341,42 @@ async def test_what_cannot_be_weighed_fails_and_is_in_no_batch(
     assert (letter.value, letter.attempts, bolt.batches) == (wrong, 2, [[(1, "a"), (2, "a")]])
     assert str(letter.failure.exception).startswith(said)
     assert running.statistics().components["weighed"].failed == 2
+
+
+async def test_each_key_has_a_batch_that_is_full_by_its_own_weight() -> None:
+    """Whatever the batches of other keys have."""
+    bolt = Weighed()
+    topology = Topology("weights")
+    values = topology.spout("values", [(2, "a"), (2, "b"), (1, "b"), (1, "a"), (1, "c")])
+    topology.bolt("weighed", lambda: bolt, values.shuffle())
+    await run_to_end(topology)
+    assert bolt.batches == [[(2, "b"), (1, "b")], [(2, "a"), (1, "a")], [(1, "c")]]
+
+
+async def test_a_wrong_weight_fails_where_there_are_no_keys() -> None:
+    """By name; the others have their batch."""
+    bolt = Heavy()
+    topology = Topology("weights", max_attempts=1)
+    topology.bolt("heavy", lambda: bolt, topology.spout("values", [9, -1, 1]).shuffle())
+    running = await run_to_end(topology)
+    (letter,) = running.dead_letters
+    assert str(letter.failure.exception).startswith("weight of 'heavy' (task 3) returned -1 for -1, and must")
+    assert [values for values, _ in bolt.batches] == [[9, 1]]
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+async def test_what_waits_for_its_batch_dies_with_the_task(executor: str) -> None:
+    """Its message fails at once, not by its timeout."""
+    topology = Topology("killed", message_timeout=1000)
+    spout = topology.spout("spout")
+    topology.bolt("heavy", Heavy, spout.shuffle(), executor=executor)
+    async with topology.run() as running:
+        tree = await running.emit(spout, 1)
+        await asyncio.sleep(1)
+        running.kill("heavy")
+        with pytest.raises(TupleFailed, match="task lost in 'heavy'"):
+            await tree
+        assert now() < 2
 
 
 async def test_what_weighs_nothing_waits_with_the_others() -> None:
