@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,6 +32,8 @@ HEAP = {"spark.driver.memory": "4g"}
 reads once; here the default of 1 GB would be full before the last measurement."""
 EPOCH_ROWS = 100_000
 """Rows of an epoch; nothing else of a source or a sink is set."""
+LONG_EPOCH_ROWS = 400_000
+"""The same where writes are as large as those of a sink without epochs grow."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -44,8 +47,8 @@ class Row(msgspec.Struct, frozen=True):
 def spark(size: int) -> Figures:
     """Rows per second, of one DataFrame: of Spark's iterator over packed batches, and over its own rows; of a source
     into a bolt that does nothing, as record batches and as records; of a source into a sink by way of a bolt that
-    changes each batch, or each record, the latter without epochs, with those of the source and with those of a state.
-    The last two need files, and have the iterator over these beside them."""
+    changes each batch, or each record, the latter without epochs, with short and long ones of the source and with
+    those of a state. The last three need files, and have the iterator over these beside them."""
     with _session() as session:
         measurements: dict[str, Callable[[SparkSession, int], float]] = {
             "raw_rows_per_s": _raw,
@@ -55,7 +58,8 @@ def spark(size: int) -> Figures:
             "sunk_batches_rows_per_s": _batches_written,
             "sunk_rows_per_s": _written,
             "raw_files_rows_per_s": _raw_of_files,
-            "exact_rows_per_s": _written_exactly_once,
+            "exact_rows_per_s": partial(_written_exactly_once, epoch_rows=EPOCH_ROWS),
+            "long_exact_rows_per_s": partial(_written_exactly_once, epoch_rows=LONG_EPOCH_ROWS),
             "kept_rows_per_s": _written_by_state,
         }
         for measured in measurements.values():
@@ -139,10 +143,10 @@ def _batches_written(session: SparkSession, count: int) -> float:
         return _rate(session.read.parquet(folder), count, seconds)
 
 
-def _written_exactly_once(session: SparkSession, count: int) -> float:
+def _written_exactly_once(session: SparkSession, count: int, epoch_rows: int) -> float:
     with _files(session, count) as folder:
         frame, checkpoint = session.read.parquet(f"{folder}/in"), f"{folder}/checkpoint"
-        source = DataFrameSpout(frame, as_=Row, checkpoint=checkpoint, epoch_rows=EPOCH_ROWS)
+        source = DataFrameSpout(frame, as_=Row, checkpoint=checkpoint, epoch_rows=epoch_rows)
         sink = DataFrameSink(f"{folder}/out", exactly_once=True)
         seconds = _run_to(sink, source, dead_letters=f"{folder}/letters.jsonl")
         return _rate(session.read.parquet(f"{folder}/out"), count, seconds)

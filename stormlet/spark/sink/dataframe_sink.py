@@ -33,7 +33,7 @@ class DataFrameSink(CommitterFactory):
       it they are those of the input's record type. Values are records, dicts, tuples in the columns' order, or
       whole record batches of pyarrow; without ``schema``, the first of these gives the columns.
     - A write begins when there are ``rows``, when the first row is ``seconds`` old, and when no more can come. While it
-      goes on, more rows are gathered, up to sixteen times as many or 64 MiB, and the next write has all of them.
+      goes on, more rows are gathered, up to 32 times as many or 64 MiB, and the next write has all of them.
 
     With ``exactly_once=True`` each row is written once, whatever fails and whenever the process is killed. In a
     topology with ``state=``, or with a source that has it at its checkpoint (``DataFrameSpout(df, checkpoint=...,

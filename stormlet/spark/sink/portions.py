@@ -20,7 +20,7 @@ from stormlet.spark.arrow.tables import Batch
 if TYPE_CHECKING:
     from pyarrow import Table
 
-AT_ONCE = 16
+AT_ONCE = 32
 """Portions that may be under way at a time."""
 FIRST_AT_ONCE = 2
 """The same before it is known how large one is."""

@@ -316,8 +316,8 @@ async def test_a_source_may_have_as_many_rows_pending_as_a_sink_gathers() -> Non
     description, components = (
         written([], notebook, rows=3000).describe().configured(Topology("defaults").configuration, "here")
     )
-    assert components["values"].max_spout_pending == 51_000
-    assert description.spouts["values"].options == {"max_spout_pending": 51_000}
+    assert components["values"].max_spout_pending == 99_000
+    assert description.spouts["values"].options == {"max_spout_pending": 99_000}
 
 
 @pytest.mark.parametrize(
