@@ -83,10 +83,13 @@ class Destination:
     def begin(self, nothing: DataFrame) -> None:
         """Write a DataFrame without rows before the first row of a run, as ``mode`` requires."""
         if self.mode != "append":
-            self._write(nothing, self.mode, ALL_OF_IT)
+            self.write(nothing)
 
     def write(self, rows: DataFrame) -> None:
         """Write all rows of a run, as ``mode`` requires."""
+        if self.mode == "overwrite" and self.path is not None and not is_of_connect(rows):
+            # The client of Spark Connect sees no files.
+            remove_marker(Folder(rows.sparkSession, self.path))
         self._write(rows, self.mode, ALL_OF_IT)
 
     def append(self, rows: DataFrame) -> None:
@@ -94,12 +97,10 @@ class Destination:
         self._write(rows, "append", {})
 
     def replace(self, rows: DataFrame) -> None:
-        """Replace all rows by these."""
+        """Replace all rows by these; :func:`remove_marker` comes first."""
         self._write(rows, "overwrite", ALL_OF_IT)
 
     def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
-        if mode == "overwrite":
-            self._remove_marker(rows)
         writer = rows.write.format(self.format).mode(mode).options(**{**self.options, **options})
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
@@ -108,12 +109,6 @@ class Destination:
             writer.saveAsTable(self.table)
         else:
             writer.save(self.path)
-
-    def _remove_marker(self, rows: DataFrame) -> None:
-        """Have readers take what is there for whole no longer: Spark removes it file by file, and may be killed
-        meanwhile. The client of Spark Connect sees no files."""
-        if self.path is not None and not is_of_connect(rows):
-            Folder(rows.sparkSession, self.path).remove(MARKER)
 
 
 class SparkWriter:
@@ -244,7 +239,7 @@ class EpochWriter(SparkWriter):
                 if rows
                 else self._frames.empty(schema)
             )
-            replace_epoch(self._destination, source, epoch, frame)
+            replace_epoch(self._destination, self._folder, source, epoch, frame)
 
         folder = self._destination.below(*epoch_names(source, epoch))
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)
@@ -262,12 +257,20 @@ def epoch_names(source: SourceKey, epoch: int) -> tuple[str, str]:
     return f"{SOURCE}={source}", f"{EPOCH}={epoch}"
 
 
-def replace_epoch(destination: Destination, source: SourceKey, epoch: int, rows: DataFrame) -> None:
-    """Replace all rows of an epoch by these, durably."""
+def replace_epoch(
+    destination: Destination, folder: Folder, source: SourceKey, epoch: int, rows: DataFrame
+) -> None:
+    """Replace all rows of an epoch by these, durably. ``folder`` is that of the destination."""
     names = epoch_names(source, epoch)
+    remove_marker(folder, *names)
     destination.below(*names).replace(rows)
-    assert destination.path is not None, "a table is refused before"
-    Folder(rows.sparkSession, destination.path).sync(*names)
+    folder.sync(*names)
+
+
+def remove_marker(folder: Folder, *below: str) -> None:
+    """Have readers take what is there for whole no longer: Spark removes it file by file, and may be killed
+    meanwhile."""
+    folder.remove("/".join((*below, MARKER)))
 
 
 def check_epoch_columns(where: str, schema: StructType) -> None:

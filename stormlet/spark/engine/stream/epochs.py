@@ -50,6 +50,7 @@ from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, StatePlan, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
 from stormlet.spark.engine.stream.written import after, hashes_of, ids_of, to_write_again, written_by
+from stormlet.spark.files import Folder
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.writer import Destination, SourceKey, check_epoch_columns, replace_epoch
 from stormlet.spark.stream.stream import StreamSource
@@ -216,7 +217,9 @@ class Epochs:
 def _writer(source: SourceKey, epoch: int) -> Callable[[Leaving, Destination, DataFrame], None]:
     def write(leaving: Leaving, destination: Destination, rows: DataFrame) -> None:
         if leaving.exactly_once:
-            replace_epoch(destination, source, epoch, rows)
+            assert destination.path is not None, "a table is refused before"
+            folder = Folder(rows.sparkSession, destination.path)
+            replace_epoch(destination, folder, source, epoch, rows)
         else:
             destination.append(rows)
 
