@@ -91,8 +91,8 @@ class TableFactory(CommitterFactory, Generic[T]):
 class RowKeeper(Protocol):
     """Keeps rows with the open epoch."""
 
-    def is_dead(self, tup: Tuple[Any]) -> bool:
-        """Return True for an input whose message has failed: nothing that comes of it may be kept (law X6)."""
+    def dead_among(self, tups: Sequence[Tuple[Any]]) -> Sequence[Tuple[Any]]:
+        """Return the inputs among these whose message has failed: nothing that comes of them may be kept (law X6)."""
         ...
 
     def keep(self, row: Any, of: Sequence[Tuple[Any]]) -> None:

@@ -78,14 +78,19 @@ class KeptRows:
         self._outgoing = outgoing
         self._attempt = attempt
 
-    def is_dead(self, tup: Tuple[Any]) -> bool:
-        """Return True for an input whose message has failed."""
-        return self._attempt.is_dead(tup.roots)
+    def dead_among(self, tups: Sequence[Tuple[Any]]) -> Sequence[Tuple[Any]]:
+        """Return the inputs among these whose message has failed."""
+        attempt = self._attempt
+        return [tup for tup in tups if attempt.is_dead(tup.roots)] if attempt.has_dead else ()
 
     def keep(self, row: Any, of: Sequence[Tuple[Any]]) -> None:
         """Keep a row that comes of these inputs."""
+        attempt, reached = self._attempt, self._attempt.reached
         for tup in of:
-            self._attempt.reach(tup.roots)
+            if tup.root:
+                reached[tup.root] = None
+            else:
+                attempt.reach(tup.roots)
         self._outgoing.gathered.append(row)
 
 

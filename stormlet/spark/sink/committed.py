@@ -65,14 +65,15 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         """Keep the rows of the batch, and reject those that do not fit."""
-        alive = [tup for tup in tups if not self._is_dead(tup, out)]
+        alive = self._alive(tups, out)
         batch, kept = await self._conversions.call(partial(self._packed, [tup.value for tup in alive]))
-        if any(map(self.keeper.is_dead, alive)):  # it has failed elsewhere in that time
+        if self.keeper.dead_among(alive):  # it has failed elsewhere in that time
             return await self.execute_batch(alive, out)
         for place, why in batch.misfits.items():
             out.fail(alive[place], why, permanent=True)
         if batch.table.num_rows:
-            fitting = [tup for place, tup in enumerate(alive) if place not in batch.misfits]
+            misfits = batch.misfits
+            fitting = [tup for place, tup in enumerate(alive) if place not in misfits] if misfits else alive
             self.keeper.keep(kept, fitting)
         return None
 
@@ -140,11 +141,11 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
                 others.append(other)
         return others
 
-    def _is_dead(self, tup: Tuple[Any], out: Collector[None]) -> bool:
-        if self.keeper.is_dead(tup):
+    def _alive(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> Sequence[Tuple[Any]]:
+        dead = dict.fromkeys(self.keeper.dead_among(tups))
+        for tup in dead:
             out.fail(tup, DEAD)
-            return True
-        return False
+        return [tup for tup in tups if tup not in dead] if dead else tups
 
     def _packed(self, values: Sequence[object]) -> tuple[Batch, bytes]:
         batch = self._writer.convert(values)
