@@ -167,7 +167,7 @@ class Account:
             return {*LOSSES, Trouble.TAKEN, *cut_short, *slow}
         if rules.lease is None:
             return {*LOSSES, *slow}
-        # A receipt survives a connection, but may run out while there is none, or when three renewals are cut short.
+        # A receipt survives a connection, but may run out while there is none, or while each renewal is cut short.
         if Trouble.CUT in self.kinds:
             slow = {Trouble.SLOW}
         return {Trouble.RESTART, Trouble.SILENT, Trouble.LEASE_LOST, Trouble.DUPLICATE, *slow}

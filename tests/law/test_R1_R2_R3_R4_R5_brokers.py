@@ -210,6 +210,22 @@ async def test_R4_a_tree_may_take_longer_than_its_lease(sim: Simulation) -> None
 
 
 @pytest.mark.simulated_time
+async def test_R4_a_renewal_that_could_not_be_asked_for_is_made_up_for(sim: Simulation) -> None:
+    """When the broker is there again: it is away each time that one is due."""
+    consumer = Consumer(Broker("jetstream"), stuck_at(b"0000", gate := asyncio.Event()), message_timeout=None)
+    consumer.publish(1)
+    async with consumer.run() as running:
+        await sim.advance(seconds=9)
+        for _ in range(8):
+            consumer.broker.restart(2)
+            await sim.advance(seconds=10)
+        gate.set()
+        await consumer.until_empty()
+        assert connection(running).withdrawn == 0
+    assert consumer.place.deliveries == 1
+
+
+@pytest.mark.simulated_time
 async def test_R4_replays_stop_when_the_lease_is_lost(sim: Simulation) -> None:
     """Somebody else has the message, and would bury it a second time."""
 

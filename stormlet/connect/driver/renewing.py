@@ -34,9 +34,8 @@ class Renewing:
             asked = self._clock()
             due = leases.due(asked)
             gone = [*due.lost, *due.held_too_long]
-            session = self._session()
-            if due.renew and session is not None:
-                gone += await self._renew(session, due.renew, asked)
+            if due.renew:
+                gone += await self._renew(due.renew, asked)
             if due.held_too_long:
                 self._status.warn(
                     "%d messages were held for max_hold=%g s, and are given up to the broker",
@@ -45,13 +44,17 @@ class Renewing:
                 )
             self._holding.withdraw(gone)
 
-    async def _renew(self, session: Session, ids: Sequence[str], asked: float) -> Sequence[str]:
+    async def _renew(self, ids: Sequence[str], asked: float) -> Sequence[str]:
         """Renew these; return those that are lost."""
         held = {id: each.receipt for id in ids if (each := self._holding.receipts.get(id)) is not None}
+        session = self._session()
         try:
-            lost = await session.renew(list(held.values()))
+            lost = None if session is None else await session.renew(list(held.values()))
         except LOSSES:
-            return []  # the reader learns that too; leases run on
+            lost = None  # the reader learns of the loss, too
+        if lost is None:
+            self._leases.not_renewed(held, self._clock())
+            return []
         gone = [id for id, receipt in held.items() if any(receipt is each for each in lost)]
         renewed = [id for id in held if id not in gone]
         self._leases.renewed(renewed, asked)

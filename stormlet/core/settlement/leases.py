@@ -4,12 +4,14 @@ Theory of operation
 -------------------
 A lease is shorter than what the engine may take for a message, with all its attempts. So it is renewed after each third
 of its time. It counts from before the moment at which the renewal was asked for, as the broker may have got that at
-once, and nobody knows when. Two renewals may fail before it runs out; then the message belongs to somebody else.
+once, and nobody knows when. A renewal that cannot be asked for, or is not answered, is asked for again each thirtieth
+of the time until the lease has run out; then the message belongs to somebody else.
 
 ``max_hold`` ends that: a message that nobody settles would be held for ever.
 
 All leases of a source are equally long. So they are due in the order in which they were taken or last asked for, and
-one dict in that order is all there is to keep: what is settled leaves it, and nothing is searched.
+one dict in that order is all there is to keep: what is settled leaves it, and nothing is searched. Only those that must
+be asked for again come before all others, which are a thirtieth late then at most.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ from typing import Generic, TypeVar
 import msgspec
 
 R = TypeVar("R")
+TIMES = 3
+"""Renewals in the time of a lease."""
+TRIES = 30
+"""The same while none succeeds."""
 ROUNDING = 1e-6
 """The part of a lease by which the sum of its thirds may differ from the whole."""
 
@@ -34,7 +40,7 @@ class Due(msgspec.Struct, Generic[R], frozen=True):
     """The leases that something must be done about."""
 
     renew: list[R]
-    """Ask for these now, and call :meth:`Leases.renewed` if that succeeds."""
+    """Ask for these now, and call :meth:`Leases.renewed` or :meth:`Leases.not_renewed`."""
     lost: list[R]
     """These have run out, and are forgotten."""
     held_too_long: list[R]
@@ -68,7 +74,7 @@ class Leases(Generic[R]):
         """A delivery has come, whose lease was taken no earlier than ``now``; again for one that has come again."""
         known = self._leases.pop(receipt, None)
         since = now if known is None else known.since
-        self._leases[receipt] = _Lease(since, now + self.seconds, now + self.seconds / 3)
+        self._leases[receipt] = _Lease(since, now + self.seconds, now + self.seconds / TIMES)
 
     def release(self, receipt: R) -> None:
         """It is settled."""
@@ -80,6 +86,16 @@ class Leases(Generic[R]):
             lease = self._leases.get(receipt)
             if lease is not None:  # it may be settled meanwhile
                 lease.ends = max(lease.ends, asked + self.seconds)
+
+    def not_renewed(self, receipts: Iterable[R], now: float) -> None:
+        """The broker could not be asked for these, or has not answered."""
+        again = dict[R, _Lease]()
+        for receipt in receipts:
+            lease = self._leases.pop(receipt, None)
+            if lease is not None:
+                lease.due = now + self.seconds / TRIES
+                again[receipt] = lease
+        self._leases = {**again, **self._leases}
 
     def next_due(self) -> float | None:
         """Return the time at which to call :meth:`due`; None while nothing is held."""
@@ -104,6 +120,6 @@ class Leases(Generic[R]):
         elif now - lease.since >= self.max_hold:
             due.held_too_long.append(receipt)
         else:
-            lease.due = now + self.seconds / 3
+            lease.due = now + self.seconds / TIMES
             self._leases[receipt] = lease
             due.renew.append(receipt)

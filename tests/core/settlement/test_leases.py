@@ -40,6 +40,28 @@ def test_a_lease_is_lost_when_two_renewals_have_failed() -> None:
     assert len(leases) == 0
 
 
+def test_a_renewal_that_was_not_asked_for_is_due_again_soon() -> None:
+    """A thirtieth of the time later, before all others."""
+    leases = Leases[str](30, 600)
+    leases.hold("a", 0.0)
+    leases.hold("b", 5.0)
+    assert leases.due(10.0).renew == ["a"]
+    leases.not_renewed(["a", "settled meanwhile"], 10.0)
+    assert (leases.next_due(), leases.due(10.9).renew, leases.due(11.0).renew) == (11.0, [], ["a"])
+    leases.renewed(["a"], 11.0)
+    assert [leases.due(15.0).renew, leases.due(21.0).renew] == [["b"], ["a"]]
+
+
+def test_a_lease_is_lost_when_no_renewal_was_asked_for() -> None:
+    """At its end, and not before."""
+    leases = Leases[str](30, 600)
+    leases.hold("a", 0.0)
+    for now in range(10, 30):
+        assert leases.due(now) == Due(["a"], [], [])
+        leases.not_renewed(["a"], now)
+    assert leases.due(30.0) == Due([], ["a"], [])
+
+
 def test_a_lease_counts_from_before_the_renewal_was_asked_for() -> None:
     """An answer that came late does not make it longer."""
     leases = Leases[str](30, 600)
