@@ -49,7 +49,7 @@ class BottleneckKind(Enum):
     FAILURES = "failures"
     """Messages that wait for their replays take the places of others."""
     DEAD_LETTERS = "dead letters"
-    """Messages that were given up take the places of others, as ``dead_letters=`` takes their letters slowly."""
+    """``dead_letters=`` takes letters slowly: their messages take the places of others, or it holds the loop."""
     EPOCHS = "epochs"
     """Messages wait for their epoch to be durable."""
     ACKERS = "ackers"
@@ -116,6 +116,8 @@ def _loop(view: Limits) -> Bottleneck | None:
             f"them; more ackers do not help in one process",
         )
     if view.facts[id].is_spout:
+        if view.spouts[id].in_dead_letters >= MOSTLY * share:
+            return _blocking_letters(view, id)
         return _found(
             id,
             BottleneckKind.SOURCE,
@@ -295,6 +297,16 @@ def _dead_letters(view: Limits, id: str, share: str) -> Bottleneck:
         f"{id!r} waits {share} of its time, as {spout.giving_up:,} of {spout.pending:,} pending messages wait for "
         f"dead_letters= to return: have it return sooner, such as by writing many letters at once, or mend what fails "
         f"in {failing!r}",
+    )
+
+
+def _blocking_letters(view: Limits, id: str) -> Bottleneck:
+    share, failing = percent(view.spouts[id].in_dead_letters), _failing(view, id)
+    return _found(
+        id,
+        BottleneckKind.DEAD_LETTERS,
+        f"dead_letters= holds the loop {share} of the time, with what {id!r} gives up: have it return sooner, such as "
+        f"by handing its letters to a thread, or mend what fails in {failing!r}",
     )
 
 

@@ -77,6 +77,8 @@ class TaskFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Now, likewise."""
     giving_up: int
     """Now, likewise."""
+    in_dead_letters: float
+    """The part of the window in which ``dead_letters=`` held the loop with what a spout has given up."""
     shares: Shares
     capacity: float | None
     """Storm's: the part of the window in which a bolt was executing, awaits included; of a component, that of its
@@ -302,6 +304,7 @@ def _task(
         pending=later.pending,
         queued=later.queued,
         giving_up=later.giving_up,
+        in_dead_letters=rate("letter_seconds"),
         shares=shares,
         capacity=None if later.execute_times is None else shares.busy,
         execute_latency=_mean(earlier, later, "execute_seconds", "executed"),

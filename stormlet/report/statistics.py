@@ -58,6 +58,8 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Spout: messages given up."""
     giving_up: int = 0
     """Now. Spout: messages whose dead letters ``dead_letters=`` has got and not taken yet; they are pending, too."""
+    letter_seconds: float = 0.0
+    """Spout: those of its ``executing_seconds`` in which ``dead_letters=`` held the loop."""
     left_over: int = 0
     """Spout: messages that had no outcome when the topology stopped."""
     overflowed: int = 0

@@ -370,6 +370,19 @@ def test_a_slow_taker_of_dead_letters_is_told() -> None:
     assert named(Case(all_fail)) == (BottleneckKind.DEAD_LETTERS, "lines")
 
 
+def test_a_taker_of_dead_letters_that_holds_the_loop_is_told() -> None:
+    """Where most of the time of its spout goes there; else it is the source that computes."""
+    lines = structs.replace(spent(executing=0.9, failed=9), letter_seconds=45.0)
+    case = Case({"lines": lines}, {"split": spent(failed=1), "store": spent(failed=8)})
+    assert named(case) == (BottleneckKind.DEAD_LETTERS, "lines")
+    assert sentence(case) == (
+        "dead_letters= holds the loop 45 % of the time, with what 'lines' gives up: have it return sooner, such as by "
+        "handing its letters to a thread, or mend what fails in 'store'"
+    )
+    less = replace(case, spouts={"lines": structs.replace(lines, letter_seconds=44.0)})
+    assert named(less) == (BottleneckKind.SOURCE, "lines")
+
+
 def test_letters_that_are_the_fewer_are_not_the_reason() -> None:
     """Nor are any where the source is not held up."""
     few = {"lines": spent(limited=0.9, pending=100, giving_up=49, failed=90, acked=10)}

@@ -39,6 +39,8 @@ class HandOvers:
         self._arrived = arrived
         self._letters: dict[asyncio.Task[None], DeadLetter] = {}
         self._closing = False
+        self.seconds = 0.0
+        """Seconds for which the sink has held the loop, the coroutines that it gives back left out."""
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -54,7 +56,7 @@ class HandOvers:
         # A sink that holds the loop is then reported by its own name, and not by that of next_tuple.
         self._user.method = "dead_letters"
         try:
-            pause = self._dead_letters.hand_over(letter)
+            pause = self._timed(letter)
         except (Exception, asyncio.CancelledError) as error:
             self._crash(error)
             return False
@@ -71,10 +73,18 @@ class HandOvers:
 
     async def hand_over(self, letter: DeadLetter) -> None:
         """Hand over a message that a ``Spout`` class gives up. Raises what the sink raises."""
-        pause = self._dead_letters.hand_over(letter)
+        pause = self._timed(letter)
         if pause is not None:
             await pause
         self._note(letter)
+
+    def _timed(self, letter: DeadLetter) -> Awaitable[None] | None:
+        clock = self._engine.clock
+        began = clock()
+        try:
+            return self._dead_letters.hand_over(letter)
+        finally:
+            self.seconds += clock() - began
 
     async def close(self) -> None:
         """The task ends: what the sink has not taken is logged, and left over."""

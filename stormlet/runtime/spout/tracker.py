@@ -178,6 +178,7 @@ class Tracker:
             replayed=counts.replayed,
             dead_letters=counts.dead_letters,
             giving_up=len(self.hand_overs),
+            letter_seconds=self.hand_overs.seconds,
             left_over=counts.left_over,
             overflowed=counts.overflowed,
             complete_seconds=latency.times.total,

@@ -246,6 +246,16 @@ def with_letters(built: Built, seconds: float, *, one_by_one: bool = False) -> B
     return built
 
 
+def with_blocking_letters(built: Built, seconds: float) -> Built:
+    """With a function that holds the loop so long for each dead letter."""
+
+    def take(letter: object) -> None:
+        work(seconds)
+
+    built.options["dead_letters"] = take
+    return built
+
+
 def branches(first: object, second: object) -> Built:
     """Two bolts with the tuples of one spout."""
     topology = Topology("branches")
@@ -435,6 +445,23 @@ LIMITED: dict[str, tuple[BottleneckKind, str, Callable[[], Built]]] = {
             0.5,
             one_by_one=True,
         ),
+    ),
+    "letters hold the loop": (
+        DEAD_LETTERS,
+        "lines",
+        lambda: with_blocking_letters(chain(endless(), one("parse", refuse), max_spout_pending=10), 0.05),
+    ),
+    "letters of a few hold the loop": (
+        DEAD_LETTERS,
+        "lines",
+        lambda: with_blocking_letters(
+            chain(computed(0.001), one("parse", computes(0.001)), one("store", every_tenth)), 0.2
+        ),
+    ),
+    "the source computes, and letters take little": (
+        SOURCE,
+        "lines",
+        lambda: with_blocking_letters(chain(computed(0.01), one("store", every_tenth)), 0.01),
     ),
     "a source that has more": (
         SOURCE,
