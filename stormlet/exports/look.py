@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from concurrent.futures import CancelledError
 from itertools import count
 from threading import get_ident
 from typing import Final
@@ -14,7 +14,7 @@ from stormlet.exports.metrics import BY_TASK, METRICS, measured
 from stormlet.report.health import Health
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.run.handle import Running
-from stormlet.runtime.wire.thread_calls import call_threadsafe
+from stormlet.runtime.run.sliced import in_slices
 
 PATIENCE: Final = 2.0
 """Seconds for which another thread waits for the loop."""
@@ -32,19 +32,32 @@ class Look:
         self._run = run
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
-        self._last = self._taken()
+        self._last = Statistics({}), run.health()
 
     def take(self) -> tuple[Statistics, Health]:
-        """Return what there is now, or what there was last where the loop is held up or closed."""
-        if get_ident() == self._thread:
-            self._last = self._taken()
-        elif not self._loop.is_closed():
-            with suppress(TimeoutError, RuntimeError):  # it is held up, or was closed just now
-                self._last = call_threadsafe(self._loop, self._taken).result(PATIENCE)
+        """Return what there is now, or what there was last where the loop is held up. On the loop itself all of it is
+        taken at once; for another thread in slices, between which everything else runs."""
+        if get_ident() == self._thread or self._loop.is_closed():
+            self._last = self._run.statistics(), self._run.health()
+        else:
+            self._ask()
         return self._last
 
-    def _taken(self) -> tuple[Statistics, Health]:
-        return self._run.statistics(), self._run.health()
+    def _ask(self) -> None:
+        taking = self._taken()
+        try:
+            asked = asyncio.run_coroutine_threadsafe(taking, self._loop)
+        except RuntimeError:  # it was closed just now
+            taking.close()
+            return
+        try:
+            self._last = asked.result(PATIENCE)
+        except (TimeoutError, CancelledError):  # it is held up, or ends
+            asked.cancel()
+
+    async def _taken(self) -> tuple[Statistics, Health]:
+        _, statistics = await in_slices(self._run.monitor.now())
+        return statistics, self._run.health()
 
 
 class Looks:

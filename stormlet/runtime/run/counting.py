@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 
 from stormlet.model.plan import ACKER
 from stormlet.model.planning import Link, Plan
@@ -51,11 +50,15 @@ class Counting:
         all_tasks: Mapping[str, Sequence[AnyTask]] = {ACKER: tasks.ackers, **tasks.spouts, **tasks.bolts}
         components = yield from each_of(all_tasks.items(), lambda _, each: self._component(each))
         producers: Mapping[str, Sequence[SpoutTask | BoltTask]] = {**tasks.spouts, **tasks.bolts}
-        edges = yield from each_of(producers.items(), lambda id, each: list(self._edges(id, each)))
+        edges: list[EdgeStatistics] = []
+        for id, each in producers.items():
+            for edge in self._edges(id, each):
+                edges.append(edge)
+                yield
         return Statistics(
             components,
             None if self._epochs is None else self._epochs(),
-            edges=list(chain.from_iterable(edges.values())),
+            edges=edges,
             loop=self._loop(),
             pending_by_age=self._ages(),
         )
