@@ -23,6 +23,7 @@ from benchmarks.workloads import (
     storm,
     text_file,
     throttled,
+    watching,
 )
 from stormlet.bench.word_count import WORKLOADS as OWN
 from stormlet.bench.workload import Workload
@@ -49,6 +50,7 @@ WORKLOADS: Mapping[str, Workload] = {
         expiry.WORKLOADS,
         idle.WORKLOADS,
         start_up.WORKLOADS,
+        watching.WORKLOADS,
         state.WORKLOADS,
         bytewax_state.WORKLOADS,
         from_spark.WORKLOADS,
@@ -56,7 +58,8 @@ WORKLOADS: Mapping[str, Workload] = {
 }
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "state": [each.name for each in WORKLOADS.values() if each.kind == "state" and each.available]
+    kind: [each.name for each in WORKLOADS.values() if each.kind == kind and each.available]
+    for kind in ("state", "watched")
 }
 """A name for several workloads, which run only when they are named."""
 

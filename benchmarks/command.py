@@ -58,8 +58,8 @@ def _benchmarks(
     Parameters
     ----------
     names
-        Workloads; by default all that do not need Spark, as spark and spark-flat do, are not of the group state, and
-        all peers that are installed.
+        Workloads; by default all that do not need Spark, as spark and spark-flat do, are not of the groups state and
+        watched, and all peers that are installed.
     against
         Peers to compare with: queues, bytewax, streamz, pathway, or none. By default all that are installed, unless
         workloads are named.

@@ -34,6 +34,8 @@ AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
     ("two bolts, one tree at a time, p99 less than 100 µs", "latency", "p99_us", 100, None),
     ("two bolts at half of maximum load, p99 less than 10 ms", "half-load", "p99_us", 10_000, None),
     ("a host's wait at full load, p99 at most twice the slice", "host-wait", "p99_us", 2 * SLICE_US, None),
+    ("a page with 240 tasks, less than 2 % of a core", "page-240", "core_percent", 2, None),
+    ("a page with 240 tasks, less than 50 kB/s", "page-240", "kb_per_s", 50, None),
     ("an idle topology, no wake-ups", "idle", "idle_wakeups", 0, None),
     ("`import stormlet`, less than 80 ms", "start-up", "import_ms", 80, None),
     ("`check` of the word count, less than 300 ms", "start-up", "check_ms", 300, None),
@@ -94,6 +96,12 @@ OF_STATE: Sequence[tuple[str, str, str, float]] = (
     ("durable, each word another of a million, at least 0.6", "state-many", "state-many-none", 0.6),
 )
 """Target, workload, the one that it is compared with, and the least ratio of their rates by CPU time."""
+
+OF_WATCHING: Sequence[tuple[str, str]] = (
+    ("with a page open", "watched-page"),
+    ("with traces of 1 in 1000", "watched-traces-1000"),
+)
+"""What is looked at, and the workload."""
 
 OF_CALLS: Sequence[tuple[str, str, str, str, float]] = (
     ("100 calls at a time : tasks under a semaphore", "async-bolt-100", "calls-by-tasks", "at least", 1),
@@ -211,6 +219,10 @@ TARGETS = (
     *(
         Target(f"state, {text}", _rates(name, other, rate=CPU_RATE), least, build="compiled")
         for text, name, other, least in OF_STATE
+    ),
+    *(
+        Target(f"word count, {text}, at least 0.95", _rates(name, "watched-none", rate=CPU_RATE), 0.95)
+        for text, name in OF_WATCHING
     ),
     Target(
         "state, durable each 100 ms : Bytewax with recovery, at least 2",

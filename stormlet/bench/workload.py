@@ -14,7 +14,7 @@ T = TypeVar("T")
 Figures: TypeAlias = dict[str, float]
 """Figure -> value; the unit of each is in :data:`stormlet.bench.report.UNITS`, or in the report of ``benchmarks``."""
 
-Kind: TypeAlias = Literal["limit", "own", "peer", "spark", "state"]
+Kind: TypeAlias = Literal["limit", "own", "peer", "spark", "state", "watched"]
 
 LoopName: TypeAlias = Literal["asyncio", "uvloop"]
 
