@@ -42,6 +42,11 @@ async def test_every_answer_binds_the_browser(client: httpx.AsyncClient) -> None
         assert headers["content-security-policy"] == POLICY
         assert headers["x-content-type-options"] == "nosniff"
         assert not {"set-cookie", "access-control-allow-origin"} & headers.keys()
+    directives = dict(each.strip().split(" ", 1) for each in POLICY.split(";"))
+    assert {directives[each] for each in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
+        "'none'"
+    }
+    assert (directives["script-src"], directives["connect-src"]) == ("'self'", "'self'")
     refused = await client.get("/", headers={"host": "evil.example"})
     assert (refused.status_code, refused.headers["content-security-policy"]) == (421, POLICY)
 

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from stormlet import Running, Topology, ui
 from stormlet.ui.openapi import document
 from stormlet.ui.storm.words import in_url, pretty, sanitized
+from stormlet.ui.windows import storms_name, window_named
 from tests.cast import Hold
 from tests.ui.kit import EVIL, TOKEN, asked, busy, until_busy
 
@@ -116,6 +117,13 @@ async def test_the_numbers_are_those_of_the_run(client: httpx.AsyncClient, runni
     )
     without = (await client.get("/api/v1/topology/busy")).json()
     assert "__acker" not in [each["boltId"] for each in without["bolts"]]
+
+
+def test_windows_have_storms_names_too() -> None:
+    """In seconds, and all of the time; anything else is no window."""
+    named = {text: window_named(text) for text in ("60", "600", "3600", ":all-time", "1m", "all", "59", "")}
+    assert list(named.values()) == ["1m", "10m", "1h", "all", "1m", "all", None, None]
+    assert all(window_named(storms_name(window)) == window for window in ("1m", "10m", "1h", "all"))
 
 
 @in_a_loop

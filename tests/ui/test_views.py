@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import Running, Topology
+from stormlet import Reject, Running, Topology
 from stormlet.drawing.drawing import draw
 from stormlet.model.description import Description
 from stormlet.model.planning import plan
@@ -148,6 +148,22 @@ async def test_failed_attempts_of_a_recorded_tree_are_rows(sim: Simulation) -> N
         assert len(attempts) > 1
         assert attempts[0].failure.startswith("timeout")
         assert attempts[0].spans[0].state == "held"
+
+
+@pytest.mark.simulated_time
+async def test_the_cause_of_a_dead_letter_has_no_escapes(sim: Simulation) -> None:
+    """Nor has its history: what a terminal would obey is told in letters."""
+
+    def refuse(value: str) -> None:
+        raise Reject("red \x1b[31m")
+
+    topology = Topology("refusing")
+    topology.bolt("refuse", refuse, topology.spout("numbers", [1]).shuffle())
+    async with topology.run(dead_letters=ignore) as running:
+        await sim.advance(minutes=1)
+        (letter,) = page(running).values(View("letters"))["letters"].letters
+        assert "\\x1b[31m" in letter.cause
+        assert letter.cause.isprintable()
 
 
 @pytest.mark.simulated_time
