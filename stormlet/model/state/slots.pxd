@@ -1,6 +1,9 @@
 cimport cython
 from stormlet.core.state.value_table cimport ValueTable
 
+# Else each look would be one into the globals.
+cdef object UNSET
+
 cdef class Hand:
     cdef public object key
     cdef public dict tables

@@ -21,5 +21,5 @@ cdef class Bookkeeper:
     @cython.locals(ledger=Ledger)
     cpdef Py_ssize_t apply(self, Control control) except -1
     cpdef apply_at_once(self, Control control)
-    @cython.locals(ledger=Ledger, tree=OpenTree, only=Verdicts, reached=dict)
+    @cython.locals(ledger=Ledger, tree=OpenTree, spout=int, only=Verdicts, of_spout=Verdicts, reached=dict)
     cpdef give_verdicts(self)

@@ -91,8 +91,12 @@ class Bookkeeper:
             return
         # A dict and no set, for its order (law L16); each spout is notified once for all of its trees.
         reached: dict[int, None] = {}
+        spout, of_spout = -1, verdicts[0]
         for tree in chain(acked, failed):
-            verdicts[tree.spout].trees.append(tree)
-            reached[tree.spout] = None
+            if tree.spout != spout:  # those of one spout mostly come one after the other
+                spout = tree.spout
+                of_spout = verdicts[spout]
+                reached[spout] = None
+            of_spout.trees.append(tree)
         for spout in reached:
             verdicts[spout].notify()

@@ -8,6 +8,10 @@ from stormlet.runtime.wire.collector cimport BoltCollector
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
 
+# As in functions.pxd.
+cdef int ACKED, OPEN
+cdef object PLAIN, whole
+
 cdef class Calls:
     cdef object _state
     cdef tuple _columns
