@@ -19,6 +19,8 @@ EPOCH_ROWS = 40
 CHECKPOINT = "checkpoint"
 STATE = "killed.state"
 """The file of the state, where there is one; as an argument it says so."""
+ROCKSDB = "killed.rocksdb"
+"""The same for a directory of RocksDB."""
 STARTED = "started"
 """What it prints before the topology starts: from then on it is worth killing."""
 
@@ -85,11 +87,11 @@ class Sum(Bolt[Line, Line]):
             out.fail(self.waiting.popitem()[1], "its other line has not come")
 
 
-def topology(folder: Path, seed: int, *, with_state: bool = False) -> Topology:
-    """All of it; ``seed`` is of the failures."""
+def topology(folder: Path, seed: int, state: str = "") -> Topology:
+    """All of it; ``seed`` is of the failures, and ``state`` the name of one or empty."""
     frame = spark_session("local[2]").read.parquet(str(folder / "orders"))
-    if with_state:
-        made = Topology("killed", state=folder / STATE, epoch_messages=EPOCH_ROWS, epoch_seconds=60.0)
+    if state:
+        made = Topology("killed", state=folder / state, epoch_messages=EPOCH_ROWS, epoch_seconds=60.0)
         source = DataFrameSpout(frame, as_=Order)
     else:
         made = Topology("killed")
@@ -103,9 +105,9 @@ def topology(folder: Path, seed: int, *, with_state: bool = False) -> Topology:
     return made
 
 
-async def main(folder: Path, seed: int, *, with_state: bool) -> None:
+async def main(folder: Path, seed: int, state: str = "") -> None:
     """Do what is left to do."""
-    made = topology(folder, seed, with_state=with_state)
+    made = topology(folder, seed, state)
     print(STARTED, flush=True)
     async with made.run(
         dead_letters=folder / "letters.jsonl", max_attempts=1000, replay_delay=0.01, replay_delay_max=0.5
@@ -114,4 +116,4 @@ async def main(folder: Path, seed: int, *, with_state: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), with_state=STATE in sys.argv[3:]))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -1,6 +1,6 @@
 """Kills a run that writes exactly once at random moments, starts it again until it ends, and compares what it has
 written with Spark SQL's own answer: ``python -m tests.spark.kills FOLDER --kills 25 --seed 1``, and with ``--state 1``
-where the epochs are those of a state."""
+where the epochs are those of a state; ``--rocksdb 1`` where it is in RocksDB."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stormlet.spark import spark_session
-from tests.spark.killed_epochs import CHECKPOINT, LINES, REJECTED, STARTED, STATE, SUMS
+from stormlet.state.stores import reader
+from tests.spark.killed_epochs import CHECKPOINT, LINES, REJECTED, ROCKSDB, STARTED, STATE, SUMS
 from tests.spark.process_groups import end, has_ended, kill_alone, start, wait
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ def epochs_in(name: str, folder: Path) -> int:
 
 epochs_in_checkpoint = partial(epochs_in, CHECKPOINT)
 epochs_in_state = partial(epochs_in, STATE)
+
+
+def epochs_in_rocksdb(folder: Path) -> int:
+    """As the directory of RocksDB has them."""
+    if not (folder / ROCKSDB).exists():
+        return 0
+    with closing(reader(folder / ROCKSDB)) as found:
+        return found.load().epoch
 
 
 @dataclass
@@ -249,7 +258,7 @@ def repeated(folder: Path) -> int:
 
 def main() -> None:
     """Kill runs that each have orders of their own."""
-    options = read_options(__doc__, rows=3000, state=0)
+    options = read_options(__doc__, rows=3000, state=0, rocksdb=0)
     spark = spark_session("local[2]")
 
     def prepare(folder: Path) -> Callable[[], Iterable[str]]:
@@ -259,6 +268,8 @@ def main() -> None:
     kills = Kills(options.seed)
     if options.state:
         kills = Kills(options.seed, arguments=(STATE,), epochs_done=epochs_in_state)
+    elif options.rocksdb:
+        kills = Kills(options.seed, arguments=(ROCKSDB,), epochs_done=epochs_in_rocksdb)
     kill_on(options.folder, kills, options.kills, prepare)
     spark.stop()
 

@@ -92,8 +92,10 @@ def entries(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.read.parquet(str(path)).select("id", "account", "total").collect()))
 
 
-def topology(orders: DataFrame, path: Path, logic: Any = None, **sink: Any) -> Topology:
-    made = Topology("orders", state=path / "orders.state", epoch_messages=300, replay_delay=0.01)
+def topology(
+    orders: DataFrame, path: Path, logic: Any = None, state: str = "orders.state", **sink: Any
+) -> Topology:
+    made = Topology("orders", state=path / state, epoch_messages=300, replay_delay=0.01)
     # In the order of the key, as running totals tell one order from another.
     source = made.spout("orders", DataFrameSpout(orders, as_=Order, order_by="id"))
     totals = made.bolt("accounts", Accounts, source.fields(lambda order: order.id % 7))
@@ -120,8 +122,9 @@ async def test_rows_as_spark_sql_has_them(spark: SparkSession, orders: DataFrame
     assert entries(spark, tmp_path / "out") == expected(orders)
 
 
+@pytest.mark.parametrize("state", ["orders.state", "orders.rocksdb"])
 async def test_a_run_goes_on_where_the_last_one_stopped(
-    spark: SparkSession, orders: DataFrame, tmp_path: Path
+    spark: SparkSession, orders: DataFrame, tmp_path: Path, state: str
 ) -> None:
     """Runs that are left at any moment bring each row once together, with the totals of all of them."""
 
@@ -130,9 +133,9 @@ async def test_a_run_goes_on_where_the_last_one_stopped(
         return next(Lines()(entry))
 
     for seconds in (0.2, 0.8, 1.2):
-        async with topology(orders, tmp_path, slowly).run(dead_letters=lambda _: None):
+        async with topology(orders, tmp_path, slowly, state).run(dead_letters=lambda _: None):
             await asyncio.sleep(seconds)
-    await run(topology(orders, tmp_path, slowly))
+    await run(topology(orders, tmp_path, slowly, state))
     assert entries(spark, tmp_path / "out") == expected(orders)
 
 
