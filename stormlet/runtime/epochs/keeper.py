@@ -10,8 +10,8 @@ run comes to rest: the conductor finds everything settled, bolts that hold input
    the next attempt is made of, and their trackers emit them again.
 2. Otherwise the epoch is *sealed*: positions of the sources and changes of the tables are gathered as one record. From
    that moment the next epoch is open, and messages flow again.
-3. The record is *written* in a thread, or at once under simulated time (law L16). At most one is being written; the
-   next epoch waits for that before it is sealed (law X4).
+3. The record is *written* in a thread; or at once, under simulated time (law L16) and into memory. At most one is being
+   written; the next epoch waits for that before it is sealed (law X4).
 4. When it is durable, it is *told*: spouts hear of their acks, the host's trees are settled, dead letters go to their
    sink, and committers get its rows (law X3). The next epoch waits for the committers before it is sealed (law X4).
 
@@ -118,7 +118,8 @@ class EpochKeeper:
         self._alarm_for = 0.0
         self._has_failed = False
         """True once an epoch was not written: the run crashes, and none follows."""
-        self._sync_letters = sync_letters
+        # What ends with the run says of no letter that it is there.
+        self._sync_letters = sync_letters if state.durable else None
         self._has_unsynced = bool(state.stored.letters)
         """True if the sink has got dead letters since they were synced last."""
         self._has_delivered = False
@@ -132,7 +133,7 @@ class EpochKeeper:
             engine.activity,
             self._not_written,
             f"{self._topology} state",
-            inline=engine.simulated,
+            inline=engine.simulated or not state.durable,
         )
         self._committed_at = state.stored.closed_at
         self._untold: Callable[[], None] | None = None

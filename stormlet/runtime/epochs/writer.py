@@ -13,7 +13,7 @@ from stormlet.runtime.slices import Activity
 
 
 class EpochWriter:
-    """Writes epochs, in a thread or at once under simulated time (law X14)."""
+    """Writes epochs, in a thread; or at once, under simulated time (law X14) and where nothing waits for a disk."""
 
     def __init__(
         self,
