@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, Unpack, overload
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
+from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.options import SinkOptions, SourceOptions
 from stormlet.connect.session import (
     DONE,
@@ -293,11 +294,11 @@ class QueueSession:
     async def close(self) -> None:
         """End all connections; what is open is given back by the server."""
         self.interrupt()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for wire in self._wires:
-            wire.close()
+        try:
+            await end(self._tasks)
+        finally:  # a close that is cut short disconnects, too
+            for wire in self._wires:
+                wire.close()
 
 
 class SetSession:

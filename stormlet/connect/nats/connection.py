@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from stormlet.connect.address import Address
+from stormlet.connect.driver.ending import end
 from stormlet.connect.nats.login import check_login, login, read_login
 from stormlet.connect.secrets import scrubbed
 from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
@@ -139,8 +140,7 @@ class Connection:
     async def close(self) -> None:
         """End the connection, which may be lost already."""
         if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
+            await end([self._watching])
         from nats.errors import Error
 
         with suppress(Error, OSError, RuntimeError, TimeoutError):

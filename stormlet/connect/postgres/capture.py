@@ -31,6 +31,7 @@ from contextlib import suppress
 from itertools import count, islice
 from typing import Any, Final, NamedTuple
 
+from stormlet.connect.driver.ending import end
 from stormlet.connect.postgres.pgoutput import Begin, Commit, Decoder
 from stormlet.connect.postgres.slot import Slot, lsn_text
 from stormlet.connect.session import Delivery, Settlement, SourceContext
@@ -93,10 +94,9 @@ class ChangesSession:
         self._warned = False
         self._clock = asyncio.get_running_loop().time
         self._wake = asyncio.Event()
-        self._interrupted = False
+        self._interruption: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._paused = False
         self._telling = False
-        self._looking: asyncio.Task[bool] | None = None
         self._decoder = Decoder()
         self._deliveries: Iterator[Delivery] = iter(())
         self._confirmed = confirmed
@@ -125,7 +125,7 @@ class ChangesSession:
             if not self._is_held and (found := list(islice(self._deliveries, most))):
                 return found
             left = until - self._clock()
-            if self._interrupted or left <= 0:
+            if self._interruption.done() or left <= 0:
                 return ()
             if self._is_held or not await self._looked():
                 await self._wait(min(left, self._poll))
@@ -136,7 +136,7 @@ class ChangesSession:
 
     async def _wait(self, seconds: float) -> None:
         self._wake.clear()
-        if self._interrupted:
+        if self._interruption.done():
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -144,16 +144,13 @@ class ChangesSession:
 
     async def _looked(self) -> bool:
         """Look for more, unless :meth:`interrupt` comes first: a peek that is given up has changed nothing."""
-        self._looking = asyncio.ensure_future(self._look())
+        looking = asyncio.get_running_loop().create_task(self._look())
         try:
-            return await self._looking
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if not self._interrupted or (task is not None and task.cancelling()):
-                raise
-            return False
+            first: list[asyncio.Future[Any]] = [looking, self._interruption]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._looking = None
+            await end([looking])
+        return not looking.cancelled() and looking.result()
 
     async def _look(self, *, connecting: bool = False) -> bool:
         if self._durable > self._confirmed and await self._slot.advance(self._durable):
@@ -231,10 +228,9 @@ class ChangesSession:
 
     def interrupt(self) -> None:
         """Have a read that waits return."""
-        self._interrupted = True
         self._wake.set()
-        if self._looking is not None:
-            self._looking.cancel()
+        if not self._interruption.done():
+            self._interruption.set_result(None)
 
     async def settle(self, settlement: Settlement) -> int:
         """Advance the slot."""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stormlet.connect.driver.ending import end
 from stormlet.connect.redis import scripts
 from stormlet.connect.redis.client import BEAT, Client, pairs, text
 from stormlet.connect.redis.entries import delivery, entries_of, sorted_out
@@ -199,8 +200,7 @@ class StreamSession:
 
     async def _leave(self) -> None:
         if self._unblocking is not None:
-            self._unblocking.cancel()
-            await asyncio.wait([self._unblocking])
+            await end([self._unblocking])
         group = self._group
         if not (self._reader.is_lost or self._control.is_lost):
             with suppress(ConnectionLost):
