@@ -174,8 +174,8 @@ class BrokerRefused(ConnectorError):
 
 
 class BrokerGivenUp(BrokerRefused):
-    """The broker has done nothing but refuse for ``give_up`` seconds. No input is to blame, and no restart helps: the
-    topology crashes, whichever of its tasks raises this (law R8)."""
+    """The broker has done nothing but refuse for ``give_up`` seconds, or another run has taken the place of this one.
+    No input is to blame, and no restart helps: the topology crashes, whichever of its tasks raises this (law R8)."""
 
 
 class NotSettled(ConnectorError):

@@ -845,7 +845,7 @@ async def one_writer_after_another(bench: Bench) -> None:
 
 def writing(bench: Bench) -> tuple[Topology, Stream[bytes]]:
     """A topology that writes transactions, and where it takes rows."""
-    topology = Topology("writing", max_restarts=0, epoch_seconds=0.1)
+    topology = Topology("writing", restart_delay=0.0, epoch_seconds=0.1)
     bodies = topology.spout("bodies", outputs=bytes)
     topology.bolt("write", bench.committer(), bodies.global_())
     return topology, bodies

@@ -27,12 +27,15 @@ from stormlet.connect.kafka.produce import producer_settings
 from stormlet.connect.kafka.producer import Outgoing
 from stormlet.connect.kafka.settings import Create, Failures, greet, missing_client
 from stormlet.core.state.outgoing import Epoch
+from stormlet.errors import BrokerGivenUp
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 CALL: Final = 10.0
 """Seconds of one call of the client."""
+FENCED: Final = frozenset(("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
+"""Errors of one whose name another one has taken."""
 BEGINNING: Final = 30.0
 """Seconds for which a cluster may take to be ready for transactions."""
 RETRY: Final = 0.1
@@ -100,7 +103,7 @@ class Transactions:
         """Write the rows of an epoch, unless they are there.
 
         Raises :class:`~stormlet.errors.ConnectorError`, after which these transactions are of no use: others must be
-        opened.
+        opened, and none after :class:`~stormlet.errors.BrokerGivenUp`, as another one has taken this name.
         """
         if not epoch.follows(self.last):
             return
@@ -149,9 +152,12 @@ class Transactions:
         """Return the first cause: that a transaction must be aborted is only what follows of it."""
         from confluent_kafka import KafkaException
 
-        if self._failed is not None:
-            return self._failures.error(self._failed)
-        return self._failures.error(error.args[0]) if isinstance(error, KafkaException) else error
+        first = self._failed or (error.args[0] if isinstance(error, KafkaException) else None)
+        if first is None:
+            return error
+        if first.name() in FENCED:  # a restart would fence the one that has taken its place
+            return BrokerGivenUp(self._failures.words(first))
+        return self._failures.error(first)
 
     def _abort(self) -> None:
         from confluent_kafka import KafkaException

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from stormlet.connect.twins import Row
 from stormlet.core.state.outgoing import Epoch
-from stormlet.errors import ConnectionLost, ConnectorError
+from stormlet.errors import BrokerGivenUp, ConnectionLost
 
 
 class Transactions:
@@ -48,7 +48,7 @@ class TwinTransactions:
         await self._answer()
         known = self._known
         if known.writers.get(self._name) is not self:
-            raise ConnectorError(f"the writer {self._name!r} has been fenced by a newer instance")
+            raise BrokerGivenUp(f"the writer {self._name!r} has been fenced by a newer instance")
         if epoch.follows(known.notes.get(self._name)):
             for row in rows:
                 self._publish(row)
