@@ -326,9 +326,9 @@ def waiting_for(gate: asyncio.Event, *bodies: bytes) -> Callable[[bytes], Awaita
     return work
 
 
-def by_four(body: bytes) -> int:
-    """One of four keys."""
-    return int(body) % 4
+def by_eight(body: bytes) -> int:
+    """One of eight keys, of which a twin's partition has two."""
+    return int(body) % 8
 
 
 def connection_of(running: Running) -> Any:
@@ -729,12 +729,12 @@ async def case_22_replays_keep_the_order_of_a_key(bench: Bench) -> None:
             raise ValueError(body)
 
     bodies = await published(bench, 60)
-    run = Consumed(bench, work, source={"ordered_by": by_four})
+    run = Consumed(bench, work, source={"ordered_by": by_eight})
     async with run.run():
         await run.until_empty()
     by_key = defaultdict[int, list[bytes]](list)
     for body in run.done:
-        by_key[int(body) % 4].append(body)
+        by_key[by_eight(body)].append(body)
     assert failed
     assert all(each == sorted(each) for each in by_key.values())
     await run.check(bodies)

@@ -142,8 +142,10 @@ class Holding:
         self.room.set()
 
     def withdraw_unbegun(self, places: Collection[Prefix[Any]]) -> None:
-        """Leave to their next owner what nobody has begun of these partitions."""
-        unbegun = self.buffer.drop(lambda message: message.place in places)
+        """Leave to their next owner what nobody has begun of these partitions, and what is behind that: what others
+        have overtaken is done here, or these would be done twice."""
+        buffer = self.buffer
+        unbegun = buffer.drop(lambda message: message.place in places and not buffer.is_overtaken(message))
         self.receipts.withdraw([message.id for message in unbegun])
 
     def let_go(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import Any
 
@@ -57,6 +57,7 @@ class Buffer:
         self.unreadable = 0
         """Messages of which nothing can be made; they have no key."""
         self._ready: deque[Held] = deque()
+        self._begun: dict[Prefix[Any], int] = {}
         self._order = KeyOrder[Held]()
 
     def __len__(self) -> int:
@@ -86,9 +87,7 @@ class Buffer:
             most = next(
                 (place for place, each in enumerate(islice(ready, most)) if is_unreadable(each)), most
             )
-        taken = [ready.popleft() for _ in range(min(most, len(ready)))]
-        self.bytes -= sum(message.size for message in taken)
-        return taken
+        return self._begin([ready.popleft() for _ in range(min(most, len(ready)))])
 
     def take_unreadable(self) -> list[Held]:
         """Take out the first messages, as long as nothing can be made of them."""
@@ -96,8 +95,24 @@ class Buffer:
         while self.unreadable and self._ready and is_unreadable(self._ready[0]):
             taken.append(self._ready.popleft())
             self.unreadable -= 1
+        return self._begin(taken)
+
+    def _begin(self, taken: list[Held]) -> list[Held]:
         self.bytes -= sum(message.size for message in taken)
+        if self.is_ordered:  # else all that is begun lies before all that is not
+            for each in taken:
+                if each.place is not None:
+                    self._begun[each.place] = max(each.number, self._begun.get(each.place, -1))
         return taken
+
+    def is_overtaken(self, message: Held) -> bool:
+        """Return True if others behind it in its partition have been begun, as it waits for one of its key."""
+        return message.place is not None and message.number < self._begun.get(message.place, -1)
+
+    def forget(self, places: Iterable[Prefix[Any]]) -> None:
+        """Nothing more will come of these partitions."""
+        for place in places:
+            self._begun.pop(place, None)
 
     def over(self, held: Held) -> bool:
         """A message is no longer under way. Returns True if the next one of its key is ready now."""

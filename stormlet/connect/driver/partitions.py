@@ -55,12 +55,14 @@ class Partitions:
             self._settling.places.pop(place, None)
             self._paused.pop(place, None)
             self._revoking.pop(place, None)
+        self._holding.buffer.forget(places)
         self._holding.withdraw(self._holding.of(dict.fromkeys(places)))
 
     def lose_all(self) -> None:
         """The connection is lost, and all of them with it; what is held of them is withdrawn beside."""
         for place in self._settling.places:
             place.revoke()
+        self._holding.buffer.forget(self._settling.places)
         self._settling.places.clear()
         self._paused.clear()
 

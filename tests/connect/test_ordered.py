@@ -1,0 +1,64 @@
+"""Keys that share a partition: what is done behind messages that wait for others of their key (law R2, R7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from stormlet import Topology
+from stormlet.testing import Simulation
+from stormlet.testing.brokers import Broker, TwinSource
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
+
+SLOW = 5
+"""Every so many messages have a key whose trees take long; the others have one each."""
+
+
+def key_of(body: bytes) -> int:
+    """Return a key that many have, or one of its own."""
+    return -1 if int(body) % SLOW == 0 else int(body)
+
+
+class Ordered:
+    """A topology that reads one partition, and what it has done."""
+
+    def __init__(self, **options: int) -> None:
+        self.broker = Broker("kafka")
+        for number in range(100):
+            self.broker.topic("orders").publish(b"%d" % number, "one partition")
+        self.done = Counter[bytes]()
+        self.topology = Topology("ordered", max_spout_pending=50)
+        source = TwinSource(self.broker, "orders", as_=bytes, ordered_by=key_of, **options)
+        orders = self.topology.spout("orders", source, parallelism=2)
+        self.topology.bolt("work", self._work, orders.shuffle(), concurrency=50)
+
+    async def _work(self, body: bytes) -> None:
+        await asyncio.sleep(0.5 if key_of(body) == -1 else 0.01)
+        self.done[body] += 1
+
+    @property
+    def doubled(self) -> int:
+        """Messages that are done and that the broker does not know to be done."""
+        return len(set(self.broker.topic("orders").left) & set(self.done))
+
+
+async def test_a_partition_that_is_given_away_is_done_up_to_what_was_begun(sim: Simulation) -> None:
+    """Messages that wait for their key are done first, if others behind them have been begun."""
+    ordered = Ordered()
+    async with ordered.topology.run():
+        await sim.advance(seconds=2.2)
+        assert ordered.doubled > 20
+        await ordered.broker.rebalance()
+        await sim.advance(seconds=60)
+    assert ordered.done == {b"%d" % number: 1 for number in range(100)}
+
+
+async def test_a_stop_doubles_what_is_done_behind_a_message_that_waits(sim: Simulation) -> None:
+    """A topology that ends begins nothing: at most ``max_uncommitted`` of a partition come again."""
+    ordered = Ordered(max_uncommitted=30)
+    async with ordered.topology.run():
+        await sim.advance(seconds=2.2)
+    assert 10 < ordered.doubled <= 30 + 50
