@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 
@@ -76,7 +76,7 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
         user, inside = parts.username, parts.password
     except ValueError:
         raise _unreadable(where) from None
-    if not parts.scheme or not (hosts or parts.path):
+    if "://" not in url or not parts.scheme or not (hosts or parts.path) or _is_torn(parts):
         raise _unreadable(where)
     kept = password or (None if inside is None else Secret(unquote(inside)))
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -85,9 +85,16 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
     return Address(parts.scheme, hosts or (("", None),), path, name, kept, options)
 
 
+def _is_torn(parts: SplitResult) -> bool:
+    """Return True if a password may have ended the part with the host too early, so that its rest would show."""
+    behind = parts.path + parts.fragment + ("" if "@" in parts.netloc else parts.query.partition("=")[0])
+    return "@" in behind
+
+
 def _unreadable(where: str) -> InvalidTopology:
     return InvalidTopology(
-        f"{where}: the URL cannot be read; it has the form scheme://user:password@host:port/path"
+        f"{where}: the URL cannot be read; it has the form scheme://user:password@host:port/path, where '/', '?', '#', "
+        "'@' and '%' of a name or password are %2F, %3F, %23, %40 and %25"
     )
 
 

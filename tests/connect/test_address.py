@@ -26,11 +26,26 @@ def test_the_parts_of_a_url() -> None:
     assert (address.host, address.port) == ("k1", None)
 
 
-@pytest.mark.parametrize("url", ["", "mq", "amqp://", "amqp://:x:y@[::1", "amqp://mq:port"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "mq",
+        "amqp://",
+        "amqp://:x:y@[::1",
+        "amqp://mq:port",
+        "ann:secret@mq/shop",
+        "amqp://ann:1/secret@mq/shop",
+        "amqp://ann:p@1/secret@mq/shop",
+        "amqp://ann:1#secret@mq/shop",
+        "amqp://ann:1?secret@mq/shop",
+    ],
+)
 def test_what_is_no_url_is_refused_without_showing_it(url: str) -> None:
-    """It may have a password in it."""
-    with pytest.raises(InvalidTopology, match="'orders': the URL cannot be read"):
+    """It may have a password in it, whose ``/``, ``#`` or ``?`` somebody has not encoded."""
+    with pytest.raises(InvalidTopology, match="'orders': the URL cannot be read") as refused:
         read_address(url, where="'orders'")
+    assert "secret" not in str(refused.value)
 
 
 def test_the_environment_counts_before_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
