@@ -6,7 +6,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import importlib
-import os
 from itertools import chain
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
@@ -14,13 +13,12 @@ from traceback import FrameSummary, StackSummary, TracebackException
 import cyclopts
 
 from stormlet.core.shortened import cut, escaped, visible
+from stormlet.core.tracebacks import is_file_of_ours
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
 _MACHINERY = (
-    _OURS,
     *(str(Path(str(module.__file__)).parent) for module in _THE_WAY_THERE),
     str(contextlib.__file__),
     "uvloop/",
@@ -80,7 +78,7 @@ def _traceback(error: BaseException) -> str:
 
 
 def _failed_to_compile(trace: TracebackException) -> bool:
-    return not _users(trace.stack) and not trace.stack[-1].filename.startswith(_OURS)
+    return not _users(trace.stack) and not is_file_of_ours(trace.stack[-1].filename)
 
 
 def _is_ours(error: BaseException, trace: TracebackException) -> bool:
@@ -103,4 +101,8 @@ def _trim(trace: TracebackException) -> bool:
 
 def _users(stack: StackSummary) -> list[FrameSummary]:
     """The frames of the user's code and of what it called, without stormlet's and those of what led there."""
-    return [frame for frame in stack if not frame.filename.startswith(_MACHINERY)]
+    return [frame for frame in stack if not _is_machinery(frame.filename)]
+
+
+def _is_machinery(file: str) -> bool:
+    return file.startswith(_MACHINERY) or is_file_of_ours(file)

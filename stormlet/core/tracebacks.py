@@ -46,11 +46,12 @@ def call_of(code: CodeType, line: int) -> Call:
 
 def is_ours(code: CodeType) -> bool:
     """Return True for code of stormlet's own, compiled or interpreted."""
-    return _is_file_of_ours(code.co_filename)
+    return is_file_of_ours(code.co_filename)
 
 
 @lru_cache(maxsize=1024)  # each failure asks for each frame that it came through
-def _is_file_of_ours(name: str) -> bool:
+def is_file_of_ours(name: str) -> bool:
+    """Return True for a file of stormlet's own, as code or frames name it."""
     file = PurePath(name)
     # A compiled module names its file as seen from the folder where it was built: stormlet/core/tuples.py.
     return file.is_relative_to(PACKAGE) or file.parts[:1] == (PACKAGE.name,)

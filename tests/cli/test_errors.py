@@ -14,7 +14,14 @@ import pytest
 from stormlet.cli import main
 from stormlet.cli.errors import RunFormatter, explain
 from stormlet.cli.units import short_count
-from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
+from stormlet.errors import (
+    ConnectionLost,
+    InvalidTopology,
+    Reject,
+    StormletError,
+    TargetError,
+    TopologyCrashed,
+)
 from stormlet.loading import load_topology
 from stormlet.model.configuration import parse_setting
 from tests.cli.flows import write
@@ -123,6 +130,16 @@ def test_an_error_of_stormlets_own_needs_no_frames() -> None:
     with pytest.raises(StormletError) as caught:
         parse_setting("nonsense")
     crash = TopologyCrashed("count", "lines", "next_tuple")
+    crash.__cause__ = caught.value.with_traceback(caught.tb.tb_next)
+    assert explain(crash) == f"stormlet: {crash}"
+
+
+def test_what_a_compiled_module_raises_needs_no_frames() -> None:
+    """Its frames name its file as seen from the folder where it was built."""
+    code = compile("raise error", "stormlet/runtime/bolt/worker.py", "exec")
+    crash = TopologyCrashed("count", "lines", "prepare")
+    with pytest.raises(ConnectionLost) as caught:
+        exec(code, {"error": ConnectionLost("mq://host is gone")})
     crash.__cause__ = caught.value.with_traceback(caught.tb.tb_next)
     assert explain(crash) == f"stormlet: {crash}"
 
