@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 import msgspec
 
 from stormlet.connect.secrets import HIDDEN, Secret
-from stormlet.errors import InvalidTopology
+from stormlet.errors import BrokerRefused, InvalidTopology
 
 SETTINGS: dict[str, Mapping[str, Any]] = {}
 """``[connect.NAME]`` of the TOML file, by NAME."""
@@ -53,6 +53,11 @@ class Address(msgspec.Struct, frozen=True):
     def secrets(self) -> tuple[Secret, ...]:
         """All that must not show."""
         return () if self.password is None else (self.password,)
+
+    def check_scheme(self, *schemes: str) -> None:
+        """Raise :class:`~stormlet.errors.BrokerRefused` unless it is one of these."""
+        if self.scheme not in schemes:
+            raise BrokerRefused(f"{self}: the URL must begin with one of {', '.join(schemes)}")
 
     def __str__(self) -> str:
         user = "" if self.user is None else f"{self.user}{'' if self.password is None else f':{HIDDEN}'}@"

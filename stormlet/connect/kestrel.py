@@ -13,7 +13,8 @@ and counts no deliveries. It needs no client: a few lines of the protocol are he
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar, Unpack, overload
 
 from stormlet.connect.address import Address
@@ -42,6 +43,8 @@ T = TypeVar("T")
 PORT: Final = 22133
 WAIT: Final = 500
 """Milliseconds for which the server is asked to wait for an item."""
+ANSWERS_WITHIN: Final = 10.0
+"""Seconds after which a connection without an answer is lost."""
 ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
 
 
@@ -95,7 +98,7 @@ class Queue(Source[T]):
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect once, to see that the server is there."""
-        first = await Wire.to(address)
+        first = await Wire.greeted(address, self.queue)
         return QueueSession(self.queue, address, first, min(self.connections, context.credit))
 
 
@@ -114,7 +117,7 @@ class Set(Sink[T]):
 
     async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
         """Connect."""
-        return SetSession(self, await Wire.to(address))
+        return SetSession(self, await Wire.greeted(address, self.queue))
 
 
 def checked_name(queue: str) -> str:
@@ -134,8 +137,22 @@ class Wire:
     @classmethod
     async def to(cls, address: Address) -> Wire:
         """Connect. Raises :class:`OSError`."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(ANSWERS_WITHIN):
             return cls(*await asyncio.open_connection(address.host, address.port or PORT))
+
+    @classmethod
+    async def greeted(cls, address: Address, queue: str) -> Wire:
+        """Connect for the first time, to a server that answers: others accept connections, too."""
+        address.check_scheme("kestrel")
+        wire = await cls.to(address)
+        try:
+            await wire.items(queue)
+        except BaseException as error:
+            wire.close()
+            if isinstance(error, ConnectionLost):
+                raise ConnectionLost(f"{address}: {error}") from None
+            raise
+        return wire
 
     async def get(self, key: str) -> bytes | None:
         """Return the value for ``key``, such as ``sentences/open/t=500``; None if there is none."""
@@ -144,7 +161,8 @@ class Wire:
         if line == b"END":
             return None
         _, _, _, size = self._fields(line, b"VALUE", 4)
-        body = await self._reader.readexactly(int(size) + 2)
+        async with self._within():
+            body = await self._reader.readexactly(int(size) + 2)
         self._fields(await self._line(), b"END", 1)
         return body[:-2]
 
@@ -176,10 +194,20 @@ class Wire:
         await self._writer.drain()
 
     async def _line(self) -> bytes:
-        line = await self._reader.readline()
+        async with self._within():
+            line = await self._reader.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionLost("the server has closed the connection")
         return line[:-2]
+
+    @staticmethod
+    @asynccontextmanager
+    async def _within() -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN):
+                yield
+        except TimeoutError:
+            raise ConnectionLost(f"no answer within {ANSWERS_WITHIN:g} s") from None
 
     @staticmethod
     def _fields(line: bytes, word: bytes, count: int) -> list[bytes]:

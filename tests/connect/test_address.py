@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stormlet import InvalidConfiguration, InvalidTopology, Topology
+from stormlet import InvalidConfiguration, InvalidTopology, StartFailed, Topology
 from stormlet.cli.parameters import effective_settings
-from stormlet.connect import kestrel
+from stormlet.connect import kafka, kestrel, nats, postgres, rabbitmq, redis
 from stormlet.connect.address import SETTINGS, found_address, read_address
 from stormlet.connect.secrets import Secret
 from stormlet.connect.source import Source
@@ -111,3 +112,33 @@ async def test_a_twin_stands_for_the_broker_at_a_url() -> None:
         assert (done, broker.queue("copies").left) == (["the cow"], [b"the cow"])
     with pytest.raises(KeyError, match="no profile has the scheme 'gopher'"), twin("gopher://q"):
         pass
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        kafka.Topics("ftp://here", ["orders"], group="billing"),
+        kestrel.Queue("ftp://here", "orders"),
+        nats.Stream("ftp://here", "ORDERS", consumer="billing"),
+        nats.Stream("nats://here?ping=often", "ORDERS", consumer="billing"),
+        postgres.Queue("ftp://here/shop", "orders"),
+        rabbitmq.Queue("ftp://here", "orders"),
+        rabbitmq.Queue("amqp:///shop", "orders"),
+        rabbitmq.Queue("amqps://127.0.0.1:1/?cafile=/nowhere", "orders"),
+        redis.Stream("ftp://here", "orders", group="billing"),
+    ],
+    ids=lambda source: str(source.url),
+)
+def test_an_address_of_another_kind_fails_the_start(source: Source[Any]) -> None:
+    """Before anybody has got the password."""
+    topology = Topology("orders")
+    topology.spout("orders", source)
+
+    async def start() -> None:
+        async with topology.run():
+            pass
+
+    with pytest.raises(
+        StartFailed, match=r"must begin with one of|has no host|no file '/nowhere'|number of sec"
+    ):
+        asyncio.run(start())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -128,30 +127,30 @@ async def test_a_server_that_is_not_there_fails_the_start() -> None:
             pass
 
 
-@pytest.mark.asyncio
-async def test_what_is_no_kestrel_is_said_to_be_none() -> None:
-    """A server of another kind answers something else."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    topology = Topology("words")
-    source = kestrel.Queue[bytes](f"kestrel://127.0.0.1:{port}", "q", as_=bytes)
-    topology.bolt("print", print, topology.spout("lines", source).shuffle())
-    async with topology.run() as running:
-        await asyncio.sleep(0.3)
-        assert "not the protocol" in running.health().connections["lines[0]"].error
-    server.close()
-    with suppress(asyncio.CancelledError):
-        await server.wait_closed()
-
-
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "a+b", "a~b", "a\r\nFLUSH_ALL"])
 def test_a_name_that_is_more_than_that_is_refused(name: str) -> None:
     """It would be another command."""
     with pytest.raises(ValueError, match="is no name of a queue"):
         kestrel.Queue(None, name)
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n"])
+def test_somebody_else_at_the_port_fails_the_start(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who says nothing, or something else, is no Kestrel (law R8)."""
+
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer)
+        await reader.read()
+        writer.close()
+
+    async def start() -> None:
+        server = await asyncio.start_server(answering, "127.0.0.1", 0)
+        topology = Topology("words")
+        port = server.sockets[0].getsockname()[1]
+        topology.spout("words", kestrel.Queue(f"kestrel://127.0.0.1:{port}", "words", as_=str))
+        async with server, topology.run():
+            pass
+
+    monkeypatch.setattr("stormlet.connect.kestrel.ANSWERS_WITHIN", 0.2)
+    with pytest.raises(StartFailed, match=r"no answer within|not the protocol"):
+        asyncio.run(start())

@@ -95,8 +95,10 @@ def client_settings(
 ) -> dict[str, Any]:
     """Return the settings that consumers and producers have in common. ``options`` count before all of them.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` for a password that would go in the clear.
+    Raises :class:`~stormlet.errors.InvalidTopology` for a password that would go in the clear, and
+    :class:`~stormlet.errors.BrokerRefused` for another scheme than Kafka's.
     """
+    address.check_scheme("kafka", "kafkas")
     servers = ",".join(
         f"[{host}]:{port or PORT}" if ":" in host else f"{host}:{port or PORT}"
         for host, port in address.hosts

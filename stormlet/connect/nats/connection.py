@@ -90,7 +90,7 @@ class Connection:
     async def _connect(self, host: str, port: int, name: str, tls: Tls) -> None:
         from nats.aio.client import Client
 
-        context = _context(self.address, tls)
+        context, ping = _context(self.address, tls), _ping(self.address)
         self._client = client = Client()
         shown = f"[{host}]" if ":" in host else host
         try:
@@ -102,7 +102,7 @@ class Connection:
                     tls=context,
                     allow_reconnect=False,
                     connect_timeout=CONNECTS_WITHIN,
-                    ping_interval=_ping(self.address),
+                    ping_interval=ping,
                     error_cb=self._complain,
                     closed_cb=self._closed,
                     **login(self.address, lambda: _check_tls(self.address, context)),
@@ -224,12 +224,14 @@ def status_of(message: Msg) -> str:
 def _check(address: Address) -> None:
     if find_spec("nats") is None:
         raise BrokerRefused("nats-py is missing: pip install 'stormlet[nats]'")
-    if address.scheme not in SCHEMES:
-        raise BrokerRefused(f"{address}: the URL must begin with one of {', '.join(SCHEMES)}")
+    address.check_scheme(*SCHEMES)
 
 
 def _ping(address: Address) -> Any:
-    return float(address.options.get("ping", PING))
+    try:
+        return float(address.options.get("ping", PING))
+    except ValueError:
+        raise BrokerRefused(f"{address}: ?ping= is a number of seconds") from None
 
 
 class _Context(ssl.SSLContext):

@@ -102,8 +102,7 @@ async def connected(address: Address, name: str, tls: Tls) -> Connection:
     :class:`~stormlet.errors.BrokerRefused` and :class:`~stormlet.errors.ConnectionLost`."""
     if find_spec("asyncpg") is None:
         raise BrokerRefused("asyncpg is missing: pip install 'stormlet[postgres]'")
-    if address.scheme not in SCHEMES:
-        raise BrokerRefused(f"{address}: the URL must begin with one of {', '.join(SCHEMES)}")
+    address.check_scheme(*SCHEMES)
     import asyncpg
 
     folder = address.options.get("host")

@@ -32,6 +32,9 @@ async def connected(address: Address, name: str) -> AbstractConnection:
     :class:`ImportError` with the way out if aiormq is not installed.
     """
     require_client()
+    address.check_scheme("amqp", "amqps")
+    if not address.host:
+        raise BrokerRefused(f"{address}: the URL has no host")
     lost = ConnectionLost(f"{address} has no host")
     for host, port in address.hosts:
         try:
@@ -135,6 +138,8 @@ def _refusal(error: BaseException, address: Address) -> str:
         case exceptions.InvalidFrameError():
             # All that is left of the broker's no to Connection.Open.
             return f"no virtual host {address.path or '/'!r} for {address.user or 'guest'!r}"
+        case FileNotFoundError() if "cafile" in address.options:
+            return f"there is no file {address.options['cafile']!r}, which ?cafile= names"
         case OSError(__cause__=ssl.SSLCertVerificationError() as cause):
             return f"its certificate is not valid: {cause.verify_message}"
         case OSError(__cause__=ssl.SSLError(reason="WRONG_VERSION_NUMBER")):

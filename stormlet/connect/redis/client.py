@@ -148,8 +148,7 @@ def _connected_once(address: Address, tls: TlsOptions) -> _Redis:
 
 def checked_scheme(address: Address) -> None:
     """Raise :class:`~stormlet.errors.BrokerRefused` for a URL of something else."""
-    if address.scheme not in SCHEMES:
-        raise BrokerRefused(f"{address}: the URL must begin with one of {', '.join(SCHEMES)}")
+    address.check_scheme(*SCHEMES)
 
 
 @contextmanager
