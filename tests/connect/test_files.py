@@ -318,6 +318,16 @@ async def test_written_files_are_complete(log: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_folder_in_the_place_of_the_file_fails_the_start(tmp_path: Path) -> None:
+    """It would be lost and found again, several times in a second."""
+    topology = Topology("reading")
+    topology.spout("lines", files.Tail[str](tmp_path, bookmark=tmp_path / "bookmark", as_=str))
+    with pytest.raises(StartFailed, match="is a folder: Tail reads one file"):
+        async with topology.run():
+            pass
+
+
+@pytest.mark.asyncio
 async def test_a_folder_that_is_not_there_fails_the_start(tmp_path: Path) -> None:
     """Of a sink, too."""
     topology = Topology("writing")

@@ -124,6 +124,8 @@ class Tail(_Reading[T]):
     def _files(self, path: Path, bookmark: Bookmark) -> Files:
         if not path.parent.is_dir():
             raise BrokerRefused(f"there is no folder {path.parent}")
+        if path.is_dir():
+            raise BrokerRefused(f"{path} is a folder: Tail reads one file, and Lines those of a folder")
         at_end = self._start == "end"
         return TailFiles(path, bookmark, lines, at_end=at_end, linger=self._linger)
 
