@@ -14,14 +14,14 @@ import msgspec
 
 from stormlet.bench.word_count import Count, Total, check, sentences, split
 from stormlet.bench.workload import Figures, Workload, expect, run
-from stormlet.core.state.commits import StateId, Store, Stored
+from stormlet.core.state.commits import StateId, Stored
 from stormlet.core.state.states import State
 from stormlet.core.state.value_table import ValueTable
 from stormlet.core.tuples import Tuple
 from stormlet.model.components import BoltBase, Collector
 from stormlet.model.state.declared import Value
 from stormlet.model.state.keyed import KeyedBolt, states_of
-from stormlet.state.memory import MemoryStore
+from stormlet.runtime.run.handle import Running
 from stormlet.state.stores import ROCKSDB, owned
 from stormlet.topology import Topology
 
@@ -30,7 +30,6 @@ STRIDE = 618_033
 """From one of the million words to the next: neighbours are far apart, and each comes once before one comes again."""
 TOTAL = StateId("count", "total")
 FILE = ".state"
-MEMORY = ""
 """The place of a state, by the end of its name."""
 
 
@@ -74,7 +73,7 @@ SENTENCES = Input(sentences, check)
 MANY = Input(many_words, _check_many)
 
 
-def stateless(size: int, *, of: Input = SENTENCES, place: str = MEMORY) -> Figures:
+def stateless(size: int, *, of: Input = SENTENCES, place: str | None = None) -> Figures:
     """A ``Counter`` in a ``BasicBolt``; with a place, epochs are kept there, and the counts are not."""
     counts: list[Counter[str]] = []
     with TemporaryDirectory() as folder:
@@ -84,15 +83,24 @@ def stateless(size: int, *, of: Input = SENTENCES, place: str = MEMORY) -> Figur
     return figures
 
 
+def in_memory(size: int, *, of: Input = SENTENCES) -> Figures:
+    """Keyed state that ends with its run."""
+    return run(_measured(size, of, KeyedCount, None, Topology("bench"), _check_state))
+
+
+def _check_state(running: Running, of: Input, size: int) -> None:
+    of.check(Counter(running.state("count")), size)
+
+
 def keyed(
     size: int, *, place: str, of: Input = SENTENCES, messages: int = 10_000, seconds: float = 1.0
 ) -> Figures:
-    """Keyed state, in memory or at a place."""
+    """Keyed state at a place."""
     topology = Topology("bench", epoch_messages=messages, epoch_seconds=seconds)
     with TemporaryDirectory() as folder:
-        memory, path = MemoryStore(), f"{folder}/bench{place}"
-        figures = run(_measured(size, of, KeyedCount, path if place else memory, topology))
-        with closing(owned(path) if place else memory) as store:
+        path = f"{folder}/bench{place}"
+        figures = run(_measured(size, of, KeyedCount, path, topology))
+        with closing(owned(path)) as store:
             of.check(Counter(loaded(store.load())), size)
     return figures
 
@@ -101,8 +109,9 @@ async def _measured(
     size: int,
     of: Input,
     count: Callable[[], BoltBase[str, Total]],
-    state: str | Store | None,
+    state: str | None,
     topology: Topology,
+    check_run: Callable[[Running, Input, int], None] | None = None,
 ) -> Figures:
     stream = topology.spout("messages", of.of(size))
     words = topology.bolt("split", split, stream.shuffle()) if of.is_split else stream
@@ -112,6 +121,8 @@ async def _measured(
         await running.finished()
         expect(running.statistics().components["messages"].acked, size, "messages acked")
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
+    if check_run is not None:
+        check_run(running, of, size)
     return {
         "tuples_per_cpu_s": size * of.deliveries / cpu,
         "tuples_per_s": size * of.deliveries / seconds,
@@ -128,7 +139,7 @@ def loaded(stored: Stored) -> dict[str, int]:
 _ROWS: tuple[tuple[str, str, Callable[[int], Figures], int], ...] = (
     ("state-none", "word count, acked, without state", stateless, 100_000),
     ("state-epochs", "epochs in a file, no keyed state", partial(stateless, place=FILE), 100_000),
-    ("state-memory", "keyed state in memory", partial(keyed, place=MEMORY), 100_000),
+    ("state-memory", "keyed state in memory", in_memory, 100_000),
     ("state-durable", "keyed state in a file, 10,000 messages an epoch", partial(keyed, place=FILE), 100_000),
     ("state-short", "the same, 1,000 messages an epoch", partial(keyed, place=FILE, messages=1000), 100_000),
     ("state-rocksdb", "keyed state in RocksDB, 10,000 messages an epoch", partial(keyed, place=ROCKSDB), 100_000),
