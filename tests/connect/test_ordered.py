@@ -10,6 +10,7 @@ import pytest
 from stormlet import Topology
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSource
+from tests.helpers import now
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
 
@@ -54,6 +55,29 @@ async def test_a_partition_that_is_given_away_is_done_up_to_what_was_begun(sim: 
         await ordered.broker.rebalance()
         await sim.advance(seconds=60)
     assert ordered.done == {b"%d" % number: 1 for number in range(100)}
+
+
+@pytest.mark.parametrize("end", ["a stop", "a lost connection", "a pause", "a pause before"])
+async def test_a_partition_that_is_given_away_is_not_waited_for_in_vain(sim: Simulation, end: str) -> None:
+    """What waits for its key is not begun any more when something else comes first."""
+    ordered, began = Ordered(), 0.0
+    async with ordered.topology.run() as running:
+        await sim.advance(seconds=2.2)
+        if end == "a pause before":
+            running.deactivate()
+            await sim.advance(seconds=0.1)
+        began, given = now(), asyncio.create_task(ordered.broker.rebalance())
+        await sim.advance(seconds=0.6)
+        if end == "a lost connection":
+            ordered.broker.restart(0.5)
+        elif end == "a pause":
+            running.deactivate()
+        if end != "a stop":
+            await given
+            assert now() < began + 2
+            running.activate()
+    await given
+    assert now() < began + 2
 
 
 async def test_a_stop_doubles_what_is_done_behind_a_message_that_waits(sim: Simulation) -> None:

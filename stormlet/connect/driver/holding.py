@@ -104,8 +104,10 @@ class Holding:
     def give_back(self, id: str) -> None:
         """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
         held = self._take(id)
-        if held is not None and held.place is None and self._rules.can_return:
-            self._settling.give_back(held.receipt)
+        if held is not None:
+            self._tell_those_who_wait(id)
+            if held.place is None and self._rules.can_return:
+                self._settling.give_back(held.receipt)
 
     def hand_back(self, until: float) -> int:
         """Give back what has come until then, begun or not: it comes again, and its trees go on (law R4). Returns how
@@ -134,6 +136,7 @@ class Holding:
                 self.leases.release(id)
         for message in self.buffer.drop(lambda message: message.id in gone):
             del gone[message.id]
+            self._tell_those_who_wait(message.id)
         # The others were emitted, but for those that are being buried.
         self._out.withdraw([id for id, held in gone.items() if not is_unreadable(held)])
         for id, held in gone.items():
@@ -141,12 +144,15 @@ class Holding:
         self._status.withdrawn += len(gone)
         self.room.set()
 
-    def withdraw_unbegun(self, places: Collection[Prefix[Any]]) -> None:
-        """Leave to their next owner what nobody has begun of these partitions, and what is behind that: what others
-        have overtaken is done here, or these would be done twice."""
+    def withdraw_unbegun(self, places: Collection[Prefix[Any]], *, with_overtaken: bool) -> None:
+        """Leave to their next owner what nobody has begun of these partitions. What others have overtaken is done here,
+        or these would be done twice; it is left, too, where nothing is begun any more."""
         buffer = self.buffer
-        unbegun = buffer.drop(lambda message: message.place in places and not buffer.is_overtaken(message))
-        self.receipts.withdraw([message.id for message in unbegun])
+        unbegun = buffer.drop(
+            lambda message: message.place in places and (with_overtaken or not buffer.is_overtaken(message))
+        )
+        for id in self.receipts.withdraw([message.id for message in unbegun]):
+            self._tell_those_who_wait(id)
 
     def let_go(self) -> None:
         """The task has ended: nothing of what is left is known here any more."""
@@ -177,13 +183,12 @@ class Holding:
     def _over(self, id: str, held: Held) -> None:
         if self.buffer.is_ordered and self.buffer.over(held):
             self._out.wake()
-        if self._awaited:
-            self._over_for_those_who_wait(id)
+        self._tell_those_who_wait(id)
         self.room.set()
         if self.all_are_read and self.is_over:
             self._out.wake()
 
-    def _over_for_those_who_wait(self, id: str) -> None:
+    def _tell_those_who_wait(self, id: str) -> None:
         for ids, empty in self._awaited:
             ids.pop(id, None)
             if not ids:

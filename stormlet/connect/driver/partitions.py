@@ -27,6 +27,17 @@ class Partitions:
         self._settings = settings
         self._paused: dict[Prefix[Any], None] = {}
         self._revoking: dict[Prefix[Any], None] = {}
+        self._begins = True
+        """False while the topology is deactivated: nothing is begun."""
+
+    def go_on(self) -> None:
+        """What is read is begun again."""
+        self._begins = True
+
+    def rest(self) -> None:
+        """Nothing is begun from now on: what waits for that in partitions that are given away is for their owner."""
+        self._begins = False
+        self._holding.withdraw_unbegun(self._revoking, with_overtaken=True)
 
     def assign(self, name: str, most_uncommitted: int) -> Prefix[Any]:
         """A partition belongs to this task from now on."""
@@ -42,7 +53,7 @@ class Partitions:
         """Drain first, fence second; return what may be committed."""
         given = dict.fromkeys(place for place in places if not place.is_revoked)
         self._revoking.update(given)
-        self._holding.withdraw_unbegun(given)
+        self._holding.withdraw_unbegun(given, with_overtaken=not self._begins)
         await self._holding.until_over(self._holding.of(given), self._settings.revoke_timeout)
         fronts = [(place, front) for place in given if (front := place.to_commit()) is not None]
         self.lose(given)

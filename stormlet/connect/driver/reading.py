@@ -80,11 +80,13 @@ class Reading:
     def go_on(self) -> None:
         """Read on."""
         self._active = True
+        self._partitions.go_on()
         self._holding.room.set()
 
     def pause(self) -> None:
         """Ask for nothing more until :meth:`go_on`."""
         self._active = False
+        self._partitions.rest()
 
     def drain(self) -> None:
         """Ask for nothing more, ever, and give back what comes of the last read."""
