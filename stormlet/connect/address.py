@@ -92,14 +92,14 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
 
 def _is_torn(parts: SplitResult) -> bool:
     """Return True if a password may have ended the part with the host too early, so that its rest would show."""
-    behind = parts.path + parts.fragment + ("" if "@" in parts.netloc else parts.query.partition("=")[0])
-    return "@" in behind
+    may_have_password = "@" in parts.netloc or ":" in parts.netloc
+    return may_have_password and "@" in parts.path + parts.query + parts.fragment
 
 
 def _unreadable(where: str) -> InvalidTopology:
     return InvalidTopology(
         f"{where}: the URL cannot be read; it has the form scheme://user:password@host:port/path, where '/', '?', '#', "
-        "'@' and '%' of a name or password are %2F, %3F, %23, %40 and %25"
+        "'@' and '%' of a name or password are %2F, %3F, %23, %40 and %25, and an '@' behind the host is %40"
     )
 
 

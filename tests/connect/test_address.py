@@ -40,6 +40,9 @@ def test_the_parts_of_a_url() -> None:
         "amqp://ann:p@1/secret@mq/shop",
         "amqp://ann:1#secret@mq/shop",
         "amqp://ann:1?secret@mq/shop",
+        "amqp://ann:1?sec=ret@mq/shop",
+        "amqp://ann:p@secret?1@mq/shop",
+        "amqp://ann:p@secret?1=2@mq/shop",
     ],
 )
 def test_what_is_no_url_is_refused_without_showing_it(url: str) -> None:
@@ -82,6 +85,12 @@ def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert found_address("bills", "amqp://mq").password == Secret("secret")
     finally:
         SETTINGS.clear()
+
+
+@pytest.mark.parametrize("url", ["https://api.test/v1/a@b", "http://hooks/users/@ann?to=x@y", "amqp://mq/vh@st"])
+def test_an_at_sign_behind_a_host_alone_is_no_password(url: str) -> None:
+    """Without a port or a user nothing can be a password."""
+    assert read_address(url, where="test").password is None
 
 
 @pytest.mark.parametrize("text", ["connect = 1", "[connect]\norders = 1", "[connect.orders]\nurls = 'a'"])
