@@ -44,7 +44,9 @@ PORT: Final = 22133
 WAIT: Final = 500
 """Milliseconds for which the server is asked to wait for an item."""
 ANSWERS_WITHIN: Final = 10.0
-"""Seconds after which a connection without an answer is lost."""
+"""Seconds after which a connection on which nothing moves is lost."""
+PIECE: Final = 2**16
+"""Bytes of a body that are sent or read at a time."""
 ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
 
 
@@ -161,8 +163,7 @@ class Wire:
         if line == b"END":
             return None
         _, _, _, size = self._fields(line, b"VALUE", 4)
-        async with self._within():
-            body = await self._reader.readexactly(int(size) + 2)
+        body = await self._body(self._number(size, line) + 2)
         self._fields(await self._line(), b"END", 1)
         return body[:-2]
 
@@ -183,19 +184,35 @@ class Wire:
     async def items(self, queue: str) -> int:
         """Return the number of items in a queue, with those that are open."""
         await self._send(b"STATS\r\n")
-        count, wanted = 0, (f"queue_{queue}_items", f"queue_{queue}_open_transactions")
+        count, wanted = 0, (f"queue_{queue}_items".encode(), f"queue_{queue}_open_transactions".encode())
         while (line := await self._line()) != b"END":
             _, name, value = self._fields(line, b"STAT", 3)
-            count += int(value) if name.decode() in wanted else 0
+            count += self._number(value, line) if name in wanted else 0
         return count
 
     async def _send(self, command: bytes) -> None:
-        self._writer.write(command)
-        await self._writer.drain()
+        # In pieces, as are bodies: what is long may take long, as long as it moves.
+        for begin in range(0, len(command), PIECE):
+            self._writer.write(command[begin : begin + PIECE])
+            async with self._within():
+                await self._writer.drain()
+
+    async def _body(self, size: int) -> bytes:
+        body = bytearray()
+        while len(body) < size:
+            async with self._within():
+                piece = await self._reader.read(min(size - len(body), PIECE))
+            if not piece:
+                raise ConnectionLost("the server has closed the connection")
+            body += piece
+        return bytes(body)
 
     async def _line(self) -> bytes:
-        async with self._within():
-            line = await self._reader.readline()
+        try:
+            async with self._within():
+                line = await self._reader.readline()
+        except ValueError as error:  # it has no end
+            raise ConnectionLost(f"the server does not speak the protocol: {error}") from None
         if not line.endswith(b"\r\n"):
             raise ConnectionLost("the server has closed the connection")
         return line[:-2]
@@ -215,12 +232,22 @@ class Wire:
         if fields[0] in ERRORS:
             raise BrokerRefused(f"the server says {line.decode(errors='replace')}")
         if fields[0] != word or len(fields) < count:
-            raise ConnectionLost(f"the server says {line[:80]!r}, which is not the protocol")
+            raise _unlike(line)
         return fields[:count]
+
+    @staticmethod
+    def _number(text: bytes, line: bytes) -> int:
+        if not text.isdigit():
+            raise _unlike(line)
+        return int(text)
 
     def close(self) -> None:
         """End it; what is open on it is given back."""
         self._writer.close()
+
+
+def _unlike(line: bytes) -> ConnectionLost:
+    return ConnectionLost(f"the server says {line[:80]!r}, which is not the protocol")
 
 
 class Opened:

@@ -87,7 +87,9 @@ def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyP
         SETTINGS.clear()
 
 
-@pytest.mark.parametrize("url", ["https://api.test/v1/a@b", "http://hooks/users/@ann?to=x@y", "amqp://mq/vh@st"])
+@pytest.mark.parametrize(
+    "url", ["https://api.test/v1/a@b", "http://hooks/users/@ann?to=x@y", "amqp://mq/vh@st"]
+)
 def test_an_at_sign_behind_a_host_alone_is_no_password(url: str) -> None:
     """Without a port or a user nothing can be a password."""
     assert read_address(url, where="test").password is None

@@ -10,8 +10,11 @@ import pytest
 
 from stormlet import DeadLetter, StartFailed, Topology
 from stormlet.connect import kestrel
+from stormlet.connect.address import read_address
+from stormlet.connect.kestrel import Wire
 from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
+from stormlet.errors import ConnectionLost
 from stormlet.testing.brokers.kestrel import KestrelServer
 from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
 
@@ -154,3 +157,96 @@ def test_somebody_else_at_the_port_fails_the_start(answer: bytes, monkeypatch: p
     monkeypatch.setattr("stormlet.connect.kestrel.ANSWERS_WITHIN", 0.2)
     with pytest.raises(StartFailed, match=r"no answer within|not the protocol"):
         asyncio.run(start())
+
+
+Answering = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def with_wire(answering: Answering, work: Callable[[Wire], Awaitable[object]]) -> object:
+    """Return what comes of work with a connection to a server that answers so."""
+
+    async def run() -> object:
+        is_over = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await answering(reader, writer)
+            finally:
+                writer.transport.abort()
+                is_over.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server:
+            wire = await Wire.to(read_address(f"kestrel://127.0.0.1:{port}", where="test"))
+            try:
+                return await work(wire)
+            finally:
+                wire.close()
+                await is_over.wait()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"VALUE q 0 x",
+        b"VALUE q 0 -9",
+        b"VALUE q 0",
+        b"STAT \xff 3",
+        b"STAT queue_q_items x",
+        b"x" * 2**17,
+    ],
+)
+def test_what_is_no_answer_loses_the_connection(answer: bytes) -> None:
+    """Whatever it is: an error that nobody expects would end the reading of that connection in silence."""
+
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(answer + b"\r\nEND\r\n")
+        await writer.drain()
+        await reader.read()
+
+    async def ask(wire: Wire) -> object:
+        return await (wire.get("q") if answer.startswith(b"VALUE") else wire.items("q"))
+
+    if answer == b"STAT \xff 3":  # of another queue, whose name is no text
+        assert with_wire(answering, ask) == 0
+    else:
+        with pytest.raises(ConnectionLost, match="protocol"):
+            with_wire(answering, ask)
+
+
+def test_a_large_item_may_come_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as something comes."""
+
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"VALUE q 0 5\r\n")
+        for piece in b"12345":
+            await asyncio.sleep(0.1)
+            writer.write(bytes([piece]))
+        writer.write(b"\r\nEND\r\n")
+        await reader.read()
+
+    monkeypatch.setattr("stormlet.connect.kestrel.ANSWERS_WITHIN", 0.4)
+    assert with_wire(answering, lambda wire: wire.get("q")) == b"12345"
+
+
+def test_a_server_that_reads_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped accepts what its buffers hold."""
+    gone = asyncio.Event()
+
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await gone.wait()
+
+    async def write(wire: Wire) -> object:
+        try:
+            return await wire.set([("q", b"x" * 2**20)] * 20)
+        finally:
+            gone.set()
+
+    monkeypatch.setattr("stormlet.connect.kestrel.ANSWERS_WITHIN", 0.2)
+    with pytest.raises(ConnectionLost, match="no answer within"):
+        with_wire(answering, write)
