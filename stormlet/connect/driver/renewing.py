@@ -33,16 +33,15 @@ class Renewing:
             await asyncio.sleep(leases.seconds / 3 if at is None else max(0.0, at - self._clock()))
             asked = self._clock()
             due = leases.due(asked)
-            gone = [*due.lost, *due.held_too_long]
-            if due.renew:
-                gone += await self._renew(due.renew, asked)
             if due.held_too_long:
                 self._status.warn(
                     "%d messages were held for max_hold=%g s, and are given up to the broker",
                     len(due.held_too_long),
                     leases.max_hold,
                 )
-            self._holding.withdraw(gone)
+            self._holding.withdraw([*due.lost, *due.held_too_long])  # at once: the broker may take its time
+            if due.renew:
+                self._holding.withdraw(await self._renew(due.renew, asked))
 
     async def _renew(self, ids: Sequence[str], asked: float) -> Sequence[str]:
         """Renew these; return those that are lost."""

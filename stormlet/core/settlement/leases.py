@@ -36,6 +36,10 @@ class _Lease(msgspec.Struct, gc=False):
     due: float
 
 
+def _due_of(entry: tuple[object, _Lease]) -> float:
+    return entry[1].due
+
+
 class Due(msgspec.Struct, Generic[R], frozen=True):
     """The leases that something must be done about."""
 
@@ -89,13 +93,14 @@ class Leases(Generic[R]):
 
     def not_renewed(self, receipts: Iterable[R], now: float) -> None:
         """The broker could not be asked for these, or has not answered."""
-        again = dict[R, _Lease]()
+        again = list[tuple[R, _Lease]]()
         for receipt in receipts:
             lease = self._leases.pop(receipt, None)
             if lease is not None:
-                lease.due = now + self.seconds / TRIES
-                again[receipt] = lease
-        self._leases = {**again, **self._leases}
+                lease.due = min(now + self.seconds / TRIES, max(now, lease.ends))
+                again.append((receipt, lease))
+        again.sort(key=_due_of)
+        self._leases = {**dict(again), **self._leases}
 
     def next_due(self) -> float | None:
         """Return the time at which to call :meth:`due`; None while nothing is held."""

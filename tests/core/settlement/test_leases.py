@@ -62,6 +62,20 @@ def test_a_lease_is_lost_when_no_renewal_was_asked_for() -> None:
     assert leases.due(30.0) == Due([], ["a"], [])
 
 
+def test_a_lease_that_could_not_be_renewed_ends_at_its_end() -> None:
+    """Also where the last try comes less than a thirtieth before it, and whichever of them ends first."""
+    leases = Leases[str](30, 600)
+    leases.hold("late", 0.0)
+    leases.hold("early", 0.0)
+    leases.due(10.0)
+    leases.renewed(["late"], 0.3)
+    leases.due(20.0)
+    leases.not_renewed(["late", "early"], 29.7)
+    assert (leases.next_due(), leases.due(30.0).lost) == (30.0, ["early"])
+    leases.not_renewed(["late"], 30.1)
+    assert (leases.next_due(), leases.due(30.3).lost) == (30.3, ["late"])
+
+
 def test_a_lease_counts_from_before_the_renewal_was_asked_for() -> None:
     """An answer that came late does not make it longer."""
     leases = Leases[str](30, 600)
