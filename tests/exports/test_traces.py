@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from stormlet import InvalidConfiguration, Reject, Topology, Tuple
+from stormlet import BatchBolt, Collector, InvalidConfiguration, Reject, Topology, Tuple
 from stormlet.core.traceparent import TRACEPARENT
 from stormlet.exports.opentelemetry import Traces
 from stormlet.testing.brokers import Broker
@@ -48,6 +49,33 @@ async def test_executions_are_spans_below_each_other(exported: Exported) -> None
         "topology": "traced", "component": "second", "task": 4, "stream": "first/default", "attempt": 1,
         "queue_wait": 0.0,
     }  # fmt: skip
+
+
+class Gathered(BatchBolt[int, None]):
+    """Does nothing with three at a time."""
+
+    size = 3
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Nothing."""
+
+
+class GatheredLater(BatchBolt[int, None]):
+    """The same, a second later."""
+
+    size = 3
+
+    async def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Wait."""
+        await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("bolt", [Gathered, GatheredLater])
+async def test_a_batch_of_traced_messages_is_acked(exported: Exported, bolt: Any) -> None:
+    """All of its members, at once."""
+    running = await run_to_end(chain(bolt, source=range(7), max_attempts=1), traces=exported.traces())
+    counts = running.statistics().components["spout"]
+    assert (counts.acked, counts.dead_letters) == (7, 0)
 
 
 async def later(value: int) -> int:

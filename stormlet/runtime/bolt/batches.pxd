@@ -1,7 +1,6 @@
 cimport cython
 from stormlet.core.tuples cimport Delivered
 from stormlet.runtime.bolt.functions cimport BoltWorker
-from stormlet.runtime.wire.collector cimport BoltCollector
 
 cdef int HELD, OPEN
 cdef object PLAIN
@@ -13,11 +12,11 @@ cdef class Batch:
 
 cdef class BatchWorker(BoltWorker):
     cdef object _runner
-    cdef object _weigh
+    cdef object _batch_bolt
 
     @cython.locals(tup=Delivered, crowded=list, held=dict, batch=Batch)
     cpdef work(self, object tuples)
     cdef object _weight_of(self, object value)
 
 @cython.locals(tup=Delivered)
-cpdef _ack(object members, BoltCollector out)
+cpdef _ack(object members, object out)

@@ -110,11 +110,11 @@ class BatchRunner(Bolt[Any, Any]):
     """
 
     def __init__(self, bolt: BatchBolt[Any, Any], wiring: Wiring) -> None:
-        self._bolt = bolt
+        self.bolt = bolt
         self.has_keys = overrides(bolt, BatchBolt, "key")
         """False if there is one batch for all."""
-        self.weigh = bolt.weight if overrides(bolt, BatchBolt, "weight") else None
-        """None if each value weighs 1."""
+        self.weighs = overrides(bolt, BatchBolt, "weight")
+        """False if each value weighs 1."""
         self._wiring = wiring
         self._plan = wiring.plan
         self._loop = wiring.loop
@@ -125,44 +125,39 @@ class BatchRunner(Bolt[Any, Any]):
         self.restartable = bolt.restartable
         self.resets_timeouts = bolt.resets_timeouts
 
-    @property
-    def size(self) -> int:
-        """Members of a full batch, as far as they weigh 1."""
-        return self._bolt.size
-
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         """The threads that run user code now, by ident, each with the batch that it was handed."""
-        return self._bolt.threads() if isinstance(self._bolt, ThreadedBatchBolt) else {}
+        return self.bolt.threads() if isinstance(self.bolt, ThreadedBatchBolt) else {}
 
     def batch_of(self, tup: AnyTuple) -> str:
         """In words, the batch that an input is in."""
         for batch in self._batches.values():
             if tup in batch.members:
                 due = max(0.0, batch.due - self._loop.time())
-                return f"in a batch that has {batch.weight} of {self._bolt.size} and is due in {spelt(due)}"
+                return f"in a batch that has {batch.weight} of {self.bolt.size} and is due in {spelt(due)}"
         return "in a batch that is executed now"
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        preparing = self._bolt.prepare(context)
+        preparing = self.bolt.prepare(context)
         if isawaitable(preparing):
             return self._prepared(preparing)
-        check_batch(self._plan.component, self._bolt)
+        check_batch(self._plan.component, self.bolt)
         return None
 
     async def _prepared(self, preparing: Awaitable[None]) -> None:
         await preparing
-        check_batch(self._plan.component, self._bolt)
+        check_batch(self._plan.component, self.bolt)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         # Both before the input is in a batch: one that raises fails, and must not be executed with others as well.
-        key = self._bolt.key(tup.value) if self.has_keys else None
-        weight = 1 if self.weigh is None else self.weigh(tup.value)
+        key = self.bolt.key(tup.value) if self.has_keys else None
+        weight = self.bolt.weight(tup.value) if self.weighs else 1
         if weight != 1:  # not what nearly every value has
             self.check_weight(weight, tup.value)
         batch = self.open_batch(key) or self.begin_batch(key)
         batch.members.append(tup)
         batch.weight += weight
-        return self.run(key, out) if batch.weight >= self._bolt.size else None
+        return self.run(key, out) if batch.weight >= self.bolt.size else None
 
     def open_batch(self, key: Hashable = None) -> Batch | None:
         """The batch with this key that inputs are added to."""
@@ -175,7 +170,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     def begin_batch(self, key: Hashable = None) -> Batch:
         """Begin another one, which is due at its time."""
-        due = self._loop.time() + self._bolt.within if self._wiring.timed else inf
+        due = self._loop.time() + self.bolt.within if self._wiring.timed else inf
         batch = self._batches[key] = Batch(due)
         self._wait()
         return batch
@@ -197,18 +192,18 @@ class BatchRunner(Bolt[Any, Any]):
         return f"{self._plan.component!r} (task {self._plan.task})"
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
-        return self._bolt.tick(out)
+        return self.bolt.tick(out)
 
     async def flush(self, out: Collector[Any]) -> None:
         """Execute what is there, full or not (law B8)."""
         # Before the user's own, which may close what the batches are written to.
         await self._run_all(out)
-        await self._end("flush", self._bolt.flush(out))
+        await self._end("flush", self.bolt.flush(out))
 
     async def finish(self, out: Collector[Any]) -> None:
         """Execute what is there, full or not (law C2)."""
         await self._run_all(out)
-        await self._end("finish", self._bolt.finish(out))
+        await self._end("finish", self.bolt.finish(out))
 
     async def due(self, out: Collector[Any]) -> None:
         """Execute the batches whose first member has waited long enough."""
@@ -222,11 +217,11 @@ class BatchRunner(Bolt[Any, Any]):
     def cleanup(self) -> Awaitable[None] | None:
         if self._timer is not None:
             self._timer.cancel()
-        return self._clean_up() if self._executions else self._bolt.cleanup()
+        return self._clean_up() if self._executions else self.bolt.cleanup()
 
     async def _clean_up(self) -> None:
         await self._executions.close()
-        await _maybe(self._bolt.cleanup())
+        await _maybe(self.bolt.cleanup())
 
     async def _run_all(self, out: Collector[Any]) -> None:
         for key in list(self._batches):
@@ -240,14 +235,14 @@ class BatchRunner(Bolt[Any, Any]):
         if batch is None:  # a concurrent call has completed it since the keys were listed
             return None
         members = batch.members
-        if self._bolt.at_once > 1:
+        if self.bolt.at_once > 1:
             return self._start(members, cast("BoltCollector", out).for_call())
         # A batch's outputs are anchored to all of its members, unless user code names others.
         collector = cast("BoltCollector", out)
         collector.default_anchors = members
         self._begin(members)
         try:
-            result = self._bolt.execute_batch(members, out)
+            result = self.bolt.execute_batch(members, out)
             if not isawaitable(result):
                 self._check("execute_batch", result)
         except (Exception, asyncio.CancelledError) as error:  # nothing was awaited: it is user code's own
@@ -264,16 +259,16 @@ class BatchRunner(Bolt[Any, Any]):
     def _start(self, members: list[AnyTuple], out: BoltCollector) -> Awaitable[None] | None:
         """Execute a batch beside this task; wait if these are as many as may be."""
         out.default_anchors = members
-        self._wiring.outbox.occupation.places = self._bolt.at_once
+        self._wiring.outbox.occupation.places = self.bolt.at_once
         self._executions.start(members, partial(self._execute_beside, members, out))
-        if self._executions.running < self._bolt.at_once:
+        if self._executions.running < self.bolt.at_once:
             return None
-        return self._executions.place(lambda: self._bolt.at_once)
+        return self._executions.place(lambda: self.bolt.at_once)
 
     async def _execute_beside(self, members: list[AnyTuple], out: BoltCollector) -> None:
         self._begin(members)
         try:
-            await self._end("execute_batch", self._bolt.execute_batch(members, out))
+            await self._end("execute_batch", self.bolt.execute_batch(members, out))
         finally:
             self._over(members)
 
@@ -337,7 +332,7 @@ class BatchWorker(BoltWorker):
     def __init__(self, wiring: Wiring, runner: BatchRunner) -> None:
         super().__init__(wiring, runner)
         self._runner = runner
-        self._weigh = runner.weigh
+        self._batch_bolt = runner.bolt
         self.resets_timeouts = runner.resets_timeouts
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
@@ -345,7 +340,8 @@ class BatchWorker(BoltWorker):
         runner, out, crowded, held = self._runner, self.out, self.outbox.crowded, self._held
         if runner.has_keys:
             return BoltWorker.work(self, tuples)
-        weighs, size, batch = self._weigh is not None, runner.size, runner.open_batch()
+        bolt, weighs, batch = self._batch_bolt, runner.weighs, runner.open_batch()
+        size = bolt.size
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and lineage.context is not None:
@@ -360,6 +356,7 @@ class BatchWorker(BoltWorker):
                 if batch.weight >= size:
                     batch = None
                     result = runner.run(None, out)
+                    size = bolt.size  # which user code may have changed
             except Exception as error:
                 return raised_on(tup, error)
             if result is not None:
@@ -372,8 +369,7 @@ class BatchWorker(BoltWorker):
         return None
 
     def _weight_of(self, value: object) -> int:
-        assert self._weigh is not None
-        weight = self._weigh(value)
+        weight = self._batch_bolt.weight(value)
         if weight != 1:
             self._runner.check_weight(weight, value)
         return weight

@@ -353,6 +353,29 @@ async def test_each_key_has_a_batch_that_is_full_by_its_own_weight() -> None:
     assert bolt.batches == [[(2, "b"), (1, "b")], [(2, "a"), (1, "a")], [(1, "c")]]
 
 
+class Shrinking(BatchBolt[int, None]):
+    """Has smaller batches after the first."""
+
+    size = 4
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Note how many there are."""
+        self.batches.append(len(tups))
+        self.size = 1
+
+
+async def test_a_size_may_change_from_batch_to_batch() -> None:
+    """The next one has it."""
+    bolt = Shrinking()
+    topology = Topology("shrinking")
+    topology.bolt("shrinking", lambda: bolt, topology.spout("values", range(6)).shuffle())
+    await run_to_end(topology)
+    assert bolt.batches == [4, 1, 1]
+
+
 async def test_a_wrong_weight_fails_where_there_are_no_keys() -> None:
     """By name; the others have their batch."""
     bolt = Heavy()
