@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from itertools import count
 from threading import get_ident
 from typing import Final
@@ -17,7 +18,9 @@ from stormlet.runtime.run.handle import Running
 from stormlet.runtime.run.sliced import in_slices
 
 PATIENCE: Final = 2.0
-"""Seconds for which another thread waits for the loop."""
+"""Seconds for which another thread waits for the loop, where there is something to show instead."""
+FIRST_PATIENCE: Final = 30.0
+"""The same before there is anything."""
 
 
 class Look:
@@ -33,31 +36,35 @@ class Look:
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._last = Statistics({}), run.health()
+        self._patience = FIRST_PATIENCE
+        self._asked: Future[None] | None = None
+        """What another thread has asked for, which takes as many turns of the loop as it needs."""
 
     def take(self) -> tuple[Statistics, Health]:
         """Return what there is now, or what there was last where the loop is held up. On the loop itself all of it is
         taken at once; for another thread in slices, between which everything else runs."""
         if get_ident() == self._thread or self._loop.is_closed():
             self._last = self._run.statistics(), self._run.health()
+            self._patience = PATIENCE
         else:
             self._ask()
         return self._last
 
     def _ask(self) -> None:
-        taking = self._taken()
-        try:
-            asked = asyncio.run_coroutine_threadsafe(taking, self._loop)
-        except RuntimeError:  # it was closed just now
-            taking.close()
-            return
-        try:
-            self._last = asked.result(PATIENCE)
-        except (TimeoutError, CancelledError):  # it is held up, or ends
-            asked.cancel()
+        if self._asked is None or self._asked.done():
+            taking = self._take()
+            try:
+                self._asked = asyncio.run_coroutine_threadsafe(taking, self._loop)
+            except RuntimeError:  # it was closed just now
+                taking.close()
+                return
+        with suppress(TimeoutError, CancelledError):  # it is held up, and what was begun goes on; or it ends
+            self._asked.result(self._patience)
 
-    async def _taken(self) -> tuple[Statistics, Health]:
+    async def _take(self) -> None:
         _, statistics = await in_slices(self._run.monitor.now())
-        return statistics, self._run.health()
+        self._last = statistics, self._run.health()
+        self._patience = PATIENCE
 
 
 class Looks:

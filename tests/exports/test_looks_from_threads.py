@@ -134,3 +134,16 @@ def test_a_loop_that_is_closed_leaves_its_last_word() -> None:
     thread.start()
     thread.join()
     assert seen == ["stopped"]
+
+
+@pytest.mark.asyncio
+async def test_a_look_that_takes_long_has_what_there_was_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, turns: Turns
+) -> None:
+    """A thread does not wait for all of it but the first time, and has new numbers when they are there."""
+    monkeypatch.setattr(look, "PATIENCE", 0.0)
+    async with wide(5).run() as running:
+        watched = Look(running, "wide")
+        seen = [await asyncio.to_thread(watched.take) for _ in range(50)]
+    assert all(len(statistics.components) >= 6 for statistics, _ in seen)
+    assert 1 < len({id(each) for each in seen}) < 50
