@@ -98,10 +98,9 @@ class Heard:
         else:
             self.look(root)
 
-    def ack(self, root: int, copies: list[Copy]) -> None:
+    def ack(self, root: int, copy: Copy) -> None:
         entry = self.entry(root)
-        for copy in copies:
-            entry.heard ^= {copy}
+        entry.heard ^= {copy}
         if root in self.open:
             if self.activity:
                 entry.age = 0
@@ -219,16 +218,14 @@ class World:
         self.compare()
 
     def deliver_acks(self, messages: list[Message]) -> None:
-        """Several acks as one message, which may have a root several times (L2)."""
+        """Several acks as one message, which may have a root several times (L2). One that was doubled takes back what
+        the first of the two has said, or comes when its tree is settled: they count in their order."""
         acks = Acks()
-        copies: dict[int, list[Copy]] = {}
         for message in messages:
             assert message.copy is not None
             acks.add(message.root, message.delta)
-            copies.setdefault(message.root, []).append(message.copy)
+            self.heard.ack(message.root, message.copy)
         self.ledger.ack(acks)
-        for root, acked in copies.items():
-            self.heard.ack(root, acked)
         self.compare()
 
     def rotate(self) -> None:
