@@ -40,6 +40,7 @@ class Given:
         )
         engine: Any = SimpleNamespace(
             loop=asyncio.get_running_loop(),
+            clock=asyncio.get_running_loop().time,
             activity=self.activity,
             failures=failures,
             crashed=lambda culprit, error: self.crashes.append(error),
