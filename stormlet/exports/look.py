@@ -38,7 +38,7 @@ class Look:
         self._last = Statistics({}), run.health()
         self._patience = FIRST_PATIENCE
         self._asked: Future[None] | None = None
-        """What another thread has asked for, which takes as many turns of the loop as it needs."""
+        """The look that another thread has asked for last; it takes as many turns of the loop as it needs."""
 
     def take(self) -> tuple[Statistics, Health]:
         """Return what there is now, or what there was last where the loop is held up. On the loop itself all of it is

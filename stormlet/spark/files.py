@@ -42,8 +42,8 @@ def literally(path: str) -> str:
 class Folder:
     """A directory that need not exist. Raises what its file system raises.
 
-    What is on this machine is looked at without the JVM where that is the same: a call of it takes milliseconds beside
-    a loop that is busy.
+    Files on this machine are looked at without the JVM where that is the same: a call of it takes milliseconds beside a
+    loop that is busy.
     """
 
     def __init__(self, session: SparkSession, path: str) -> None:

@@ -31,11 +31,11 @@ class Partitions:
         """False while the topology is deactivated: nothing is begun."""
 
     def go_on(self) -> None:
-        """What is read is begun again."""
+        """Begin again what is read."""
         self._begins = True
 
     def rest(self) -> None:
-        """Nothing is begun from now on: what waits for that in partitions that are given away is for their owner."""
+        """Begin nothing from now on. Messages that wait in partitions that are given away are for their next owner."""
         self._begins = False
         self._holding.withdraw_unbegun(self._revoking, with_overtaken=True)
 

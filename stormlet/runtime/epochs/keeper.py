@@ -118,7 +118,7 @@ class EpochKeeper:
         self._alarm_for = 0.0
         self._has_failed = False
         """True once an epoch was not written: the run crashes, and none follows."""
-        # What ends with the run says of no letter that it is there.
+        # An epoch that ends with the run does not say of a letter that it is there.
         self._sync_letters = sync_letters if state.durable else None
         self._has_unsynced = bool(state.stored.letters)
         """True if the sink has got dead letters since they were synced last."""
