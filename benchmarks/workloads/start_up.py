@@ -81,7 +81,9 @@ def _check_ms(python: Callable[..., str], file: Path) -> float:
 def _output(*arguments: str, bytecode: str) -> str:
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    expect(ended.returncode, 0, f"the exit code of {arguments}, which printed {ended.stderr or ended.stdout}")
+    return ended.stdout
 
 
 WORKLOADS = (Workload("start-up", "start-up", start_up, 5),)
