@@ -74,7 +74,8 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Bolt: seconds in ``execute``, awaits included; waits for room are left out (law B6) unless ``concurrency`` >
     1."""
     complete_seconds: float = 0.0
-    """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
+    """Spout: seconds from emit to ack, which within epochs comes when the epoch is durable (law X3), summed over
+    ``complete_samples`` messages, one at a time."""
     complete_samples: int = 0
     executing_seconds: float = 0.0
     """Seconds for which code ran: the user's, in the task's coroutine, in the steps of its concurrent calls and in its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from time import perf_counter
 
 import pytest
@@ -13,6 +14,7 @@ from stormlet import (
     Bolt,
     Collector,
     Health,
+    Reject,
     RunState,
     TaskContext,
     Topology,
@@ -20,7 +22,10 @@ from stormlet import (
     Tuple,
     run,
 )
+from stormlet.runtime.run.observers import OBSERVE
 from tests.cast import Counting, ignore
+from tests.epochs.cutting import Source
+from tests.epochs.stores import Kept
 
 
 class Slow(BasicBolt[object, None]):
@@ -201,3 +206,66 @@ async def test_a_forgotten_message_is_not_the_last_one_measured() -> None:
         running.statistics()
         await (await running.emit(numbers, 2))
         assert running.statistics().components["numbers"].complete_samples == 1
+
+
+def tenths(count: int, **options: float) -> Topology:
+    """A topology of numbers, of which one comes in each tenth of a second."""
+
+    async def numbers() -> AsyncIterator[int]:
+        for each in range(count):
+            yield each
+            await asyncio.sleep(0.1)
+
+    OBSERVE.set(None)  # of messages that nobody looks on at most are told all at once
+    topology = Topology("tenths", **options)  # type: ignore[arg-type]
+    topology.bolt("ignore", ignore, topology.spout("numbers", numbers).shuffle())
+    return topology
+
+
+@pytest.mark.simulated_time
+async def test_with_state_a_message_is_acked_at_the_end_of_its_epoch() -> None:
+    """The complete latency is the time until the ack, which waits until the epoch is durable (law X3)."""
+    async with tenths(100, epoch_seconds=3).run(state=Kept()) as running:
+        await asyncio.sleep(3.05)
+        numbers = running.statistics().components["numbers"]
+        assert (numbers.complete_samples, numbers.complete_latency) == (1, pytest.approx(3))
+
+
+@pytest.mark.simulated_time
+async def test_with_state_messages_are_measured_wherever_in_their_epochs_they_are() -> None:
+    """Those of an epoch are acked together, the last one after the least time, so that it must not always be the first
+    one that is measured."""
+    async with tenths(2000, epoch_seconds=2).run(state=Kept()) as running:
+        await running.finished()
+    numbers = running.statistics().components["numbers"]
+    assert numbers.complete_samples > 40
+    assert numbers.complete_latency == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.simulated_time
+async def test_epochs_longer_than_a_minute_have_their_latency() -> None:
+    """Each message has its outcome with its epoch, so that none is given up as a sample."""
+    async with tenths(2000, epoch_seconds=100).run(state=Kept()) as running:
+        for _ in range(15):
+            await asyncio.sleep(10)
+            running.statistics()
+        numbers = running.statistics().components["numbers"]
+        assert (numbers.complete_samples, numbers.complete_latency) == (1, pytest.approx(100))
+
+
+@pytest.mark.simulated_time
+async def test_messages_that_a_source_gets_back_are_no_samples() -> None:
+    """Others are measured after them, as the source has emitted the whole epoch anew."""
+    source, refused = Source(30, 10, buries=False), [5]
+
+    def refuse_once(value: int) -> None:
+        if value in refused:
+            refused.remove(value)
+            raise Reject("not now")
+
+    topology = Topology("cut")
+    topology.bolt("refuse", refuse_once, topology.spout("cut", source).shuffle())
+    async with topology.run(state=Kept()) as running:
+        await running.finished()
+    assert len(source.given_back) == 1
+    assert running.statistics().components["cut"].complete_samples > 0

@@ -6,6 +6,8 @@ cdef class CompleteLatency:
     cdef public Histogram times
     cdef object _clock
     cdef double _began
+    cdef Py_ssize_t _passes
+    cdef double _share
 
     cpdef begin(self, OpenTree tree)
     cpdef end(self)

@@ -259,7 +259,8 @@ class EpochTracker(Tracker):
         """The source has these withheld messages again."""
         self._withheld -= len(messages)
         self.pending += len(messages)
-        for _ in messages:
+        for message in messages:
+            self._latency.forget(message)
             self._count_given_back(failure)
 
     def end_epoch(self) -> None:
@@ -270,12 +271,16 @@ class EpochTracker(Tracker):
     def tell(self, messages: Sequence[Message]) -> None:
         """The epoch of these messages is durable: they are settled for good (law X3)."""
         acked, unseen = 0, self.observer is None and self.tracing is None
+        latency = self._latency
         for message in messages:
             # Most have nobody to hear of them, and nothing else to be done for them.
             if unseen and type(message) is Message and message.failure is None:
                 acked += 1
+                if message is latency.tree:
+                    latency.end()
             else:
                 self._durable.append(message)
+        latency.pass_over(len(messages))
         self._withheld -= acked
         self.counts.acked += acked
 

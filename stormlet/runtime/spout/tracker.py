@@ -165,7 +165,8 @@ class Tracker:
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
         counts, latency, outlets = self.counts, self._latency, self._outlets.values()
-        latency.forget_old()
+        if not self.keeps_all:  # within epochs each message has its outcome at the end
+            latency.forget_old()
         return TaskStatistics(
             emitted=sum(outlet.emitted for outlet in outlets),
             transferred=sum(outlet.transferred for outlet in outlets),
