@@ -95,6 +95,7 @@ class BoltTask(Task):
         """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1
         """The number of inputs that had been executed when ``finish`` was last asked for."""
+        self._finishes = False
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
         self.on_error = on_error
@@ -152,6 +153,11 @@ class BoltTask(Task):
         # Around the worker while there is one, so that it costs nothing otherwise.
         self._wiring.observed.observer = observer
         self.worker = observed(self.worker, observer)
+
+    @property
+    def has_finished(self) -> bool:
+        """True if it has been asked to ``finish`` since its last input, or has no ``finish`` to be called (law C2)."""
+        return self.finished_after >= self.executed or not self._finishes
 
     def _is_executing(self) -> bool:
         return self.user.method == "execute"
@@ -255,6 +261,7 @@ class BoltTask(Task):
             self._end_resets()  # no cleanup follows, and each failed restart would leave a timer
             raise
         self._prepared = True
+        self._finishes = self.worker.method("finish") is not None
 
     def _end_resets(self) -> None:
         if self._resets is not None:

@@ -14,7 +14,8 @@ Something may also be in an outbox, and leave in the next turn of the loop; then
 If nothing moves for certain, it takes a survey, and :func:`stormlet.core.progress.next_step` decides on it: have bolts
 flush, upstream first; have them finish; let spouts go on that had paused; or declare the run finished. Each bolt task
 remembers the progress at which it was asked last, and is not asked again before it has made more: so this comes to an
-end.
+end. Bolts without a ``finish`` are not asked for it: a survey of all tasks for each of them would take the square of
+their number.
 """
 
 from __future__ import annotations
@@ -170,4 +171,4 @@ def _flushable(task: BoltTask) -> bool:
 
 def _unfinished(task: BoltTask) -> bool:
     # The one that is to die is no longer the one that has finished: its next instance has to.
-    return task.finished_after < task.executed or task.dying
+    return not task.has_finished or task.dying

@@ -171,7 +171,7 @@ class DisturbedRun:
         if not task.mortal:
             return
         self.journal.note("FAULT: {} is killed{}", task.name, where)
-        if isinstance(task, BoltTask) and task.finished_after >= task.executed:
+        if isinstance(task, BoltTask) and task.has_finished:
             self.witness.deaths[task.plan] = Death(self._now(), self._requests(), self._is_at_end())
         if task.plan.component == ACKER:
             self.witness.latest = None  # until it is there again, trees wait for it
@@ -239,7 +239,7 @@ class DisturbedRun:
     def _is_unfinished(self, bolt: BoltTask, finishing: int) -> bool:
         """True if a task has not finished, though another one finishes; but not if it had, and has died since the other
         one was requested to."""
-        if bolt.finished_after >= bolt.executed:
+        if bolt.has_finished:
             return False
         return not self.witness.died_after_request(bolt.plan, finishing, self._requests().get(finishing))
 
@@ -258,7 +258,7 @@ class DisturbedRun:
             not bolts[0].engine.activity.busy
             and all(each.ended and not each.tracker.pending for each in spouts)
             and not any(len(each.tracker.replays) for each in spouts)
-            and all(each.finished_after >= each.executed for each in bolts)
+            and all(each.has_finished for each in bolts)
         )
 
     def _upstream(self, component: str) -> Iterable[str]:
@@ -290,8 +290,7 @@ class DisturbedRun:
         left = sum(1 for _ in bolt.tuples())
         if left:
             self.witness.violation("{} has {} tuples left", bolt.name, left)
-        has_finished = bolt.finished_after >= bolt.executed or self.witness.died_after_end(bolt.plan)
-        if bolt.worker.method("finish") is not None and not has_finished:
+        if not (bolt.has_finished or self.witness.died_after_end(bolt.plan)):
             self.witness.violation("{} has executed inputs after its finish", bolt.name)
 
     def _check_accounts(self, spout: SpoutTask) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stormlet import Bolt, Collector, TaskContext, Topology, Tuple
@@ -10,7 +12,7 @@ from stormlet.errors import TaskKilled
 from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.run import conductor
 from stormlet.runtime.tasks import Tasks
-from tests.cast import AckLater, Hold
+from tests.cast import AckLater, Hold, ignore
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -90,6 +92,36 @@ async def test_an_outcome_that_wakes_nobody_is_the_moment_of_rest() -> None:
     assert tree.done
     assert tree.failure is None
     assert now() < 2.0
+
+
+class Finishes(Bolt[int, int]):
+    """Acks its inputs, and has a ``finish``."""
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        out.ack(tup)
+
+    def finish(self, out: Collector[int]) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("bolt", "surveys"), [(ignore, 2), (Finishes, 52)])
+async def test_only_bolts_with_a_finish_are_waited_for(
+    monkeypatch: pytest.MonkeyPatch, bolt: Any, surveys: int
+) -> None:
+    """A look at all tasks for each component that has nothing to do would take the square of their number (C2)."""
+    survey, taken = conductor._survey, list[Survey]()
+
+    def counted(tasks: Tasks, epochs: EpochKeeper | None, *, finishes: bool) -> Survey:
+        taken.append(survey(tasks, epochs, finishes=finishes))
+        return taken[-1]
+
+    monkeypatch.setattr(conductor, "_survey", counted)
+    topology = Topology("wide")
+    numbers = topology.spout("numbers", range(3))
+    for each in range(50):
+        topology.bolt(f"bolt{each}", bolt, numbers.shuffle())
+    await run_to_end(topology)
+    assert len(taken) == surveys
 
 
 async def test_nothing_finishes_behind_a_task_that_is_about_to_die(monkeypatch: pytest.MonkeyPatch) -> None:
