@@ -23,7 +23,7 @@ from stormlet.ui.app import recorded_app
 from stormlet.ui.guard import Asgi
 from stormlet.ui.snapshot import Recorded, Snapshot
 from stormlet.ui.views.numbers import COLUMNS
-from tests.cast import Hold
+from tests.cast import Hold, ignore
 from tests.ui.browser import Look, check, launched, looking
 from tests.ui.kit import EVIL, TOKEN, busy, numbers, served, until_busy
 
@@ -428,6 +428,37 @@ async def test_a_keyboard_is_enough(browser: Any) -> None:
         assert await look.page.evaluate("document.activeElement.id") == "filter"
         await look.page.focus('th[data-column="capacity"] button')
         assert "Storm's capacity" in await look.text("#tip")
+
+
+async def test_enter_in_the_filter_opens_what_it_has_found(browser: Any) -> None:
+    """The first component of those that are shown; with nothing typed, none."""
+    async with shown(browser) as (look, _):
+        await look.page.keyboard.press("/")
+        await look.page.keyboard.press("Enter")
+        await look.page.keyboard.type("look")
+        assert "component=" not in look.page.url
+        await look.page.keyboard.press("Enter")
+        await look.until("document.querySelector('h1')?.innerText === 'look-up'")
+        await look.page.keyboard.press("Escape")
+        await look.page.wait_for_selector("#filter")
+        await look.page.focus("#filter")
+        await look.page.keyboard.press("Control+a")
+        await look.page.keyboard.type("nowhere")
+        await look.page.keyboard.press("Enter")
+        assert "component=" not in look.page.url
+
+
+async def test_the_name_that_was_typed_goes_before_longer_ones(browser: Any) -> None:
+    """Else the one behind could not be opened."""
+    topology = Topology("names")
+    stream = topology.spout("numbers", numbers)
+    topology.bolt("counted", ignore, stream.shuffle())
+    topology.bolt("count", ignore, stream.shuffle())
+    async with run(topology) as running, at(ui.app(running)) as address, looking(browser, address) as look:
+        await look.page.wait_for_selector("tbody tr")
+        await look.page.fill("#filter", "count")
+        await look.page.press("#filter", "Enter")
+        await look.until("document.querySelector('h1')?.innerText === 'count'")
 
 
 async def test_every_heading_explains_itself(browser: Any) -> None:

@@ -7,13 +7,24 @@ import { fill, table } from "./table.js";
 
 export function overviewPage() {
   const filter = h("input", { type: "search", id: "filter", placeholder: "Filter by name  ( / )", value: place.filter, "aria-label": "Filter components by name",
-    oninput: (event) => go({ filter: event.target.value }, { quietly: true }) });
+    oninput: (event) => go({ filter: event.target.value }, { quietly: true }),
+    onkeydown: (event) => event.key === "Enter" && place.filter && open(found(spouts, bolts)) });
   const system = h("input", { type: "checkbox", id: "system", onchange: (event) => go({ sys: event.target.checked ? "1" : "" }, { quietly: true }) });
   system.checked = place.sys === "1";
   const spouts = table("spouts", "Spouts", SPOUT);
   const bolts = table("bolts", "Bolts", BOLT);
   const tools = h("div", { class: "tools" }, filter, h("label", { "data-help": "Show __acker, the part of the engine that follows the trees of messages." }, system, " system components"));
   return { element: h("div", {}, tools, spouts.element, bolts.element), spouts, bolts, filter, system };
+}
+
+// The one of that very name, or else the first that is shown.
+function found(...tables) {
+  const ids = tables.flatMap((each) => [...each.body.children]).map((row) => row.dataset.id);
+  return ids.includes(place.filter) ? place.filter : ids[0];
+}
+
+function open(component) {
+  if (component !== undefined) go({ view: "component", component });
 }
 
 export function fillOverview(view, rows) {
