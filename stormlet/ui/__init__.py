@@ -2,6 +2,7 @@
 
     access, guard          who may ask: the rules, and the gate in front of everything
     answers                answers in JSON
+    compression            answers for those who take them compressed
     assets, static/        the page's own files
     windows                spans of time
     watched, registry      one topology as it is seen, and all of them

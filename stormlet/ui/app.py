@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -20,6 +19,7 @@ from stormlet.runtime.run.handle import Running
 from stormlet.ui.access import Access, checked
 from stormlet.ui.answers import NotFound, answer, problem
 from stormlet.ui.assets import assets
+from stormlet.ui.compression import Compression
 from stormlet.ui.guard import Guard, Receive, Scope, Send, own_path
 from stormlet.ui.openapi import document
 from stormlet.ui.page_api import PageApi, Pages
@@ -91,10 +91,12 @@ class App:
 
         def text() -> tuple[bytes, dict[str, str]]:
             body, content_type = exposition(collector, request.headers.get("accept", ""))
-            if "gzip" not in request.headers.get("accept-encoding", ""):
-                return body, {"content-type": content_type}
+            headers = {"content-type": content_type}
+            if "accept-encoding" not in request.headers:
+                return body, headers
             # Here, and not by the middleware: that would do it on the loop.
-            return gzip.compress(body, FAST), {"content-type": content_type, "content-encoding": "gzip"}
+            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
+            return gzip.compress(body, FAST), headers
 
         body, headers = await asyncio.to_thread(text)
         return Response(body, headers=headers)
@@ -150,7 +152,7 @@ def starlette(routes: Sequence[Route]) -> Starlette:
     """Return an application of these routes, whose errors are JSON."""
     return Starlette(
         routes=routes,
-        middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=1)],
+        middleware=[Middleware(Compression, minimum_size=1000, compresslevel=1)],
         exception_handlers={HTTPException: _http_error, NotFound: _not_found, Exception: _fault},
     )
 

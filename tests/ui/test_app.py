@@ -113,6 +113,39 @@ async def test_the_page_is_free_and_its_data_needs_the_token(running: Running) -
             assert (await client.get(f"/api/v1/{path}", headers=BEARER)).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/openapi.json"])
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [
+        ("gzip", True),
+        ("br, GZIP ; q=0.5", True),
+        ("*", True),
+        ("br, *;q=0.1, x;q", True),
+        ("gzip;q=0", False),
+        ("br, gzip; q=0.000, *", False),
+        ("gzip;q=none", False),
+        ("notgzip", False),
+        ("identity", False),
+        ("", False),
+    ],
+)
+async def test_answers_are_compressed_for_those_who_take_that(
+    client: httpx.AsyncClient, path: str, accepted: str, compressed: bool
+) -> None:
+    """A weight of 0 refuses it. Caches on the way are told that answers differ by what is taken."""
+    found = await client.get(path, headers={"accept-encoding": accepted})
+    assert found.headers.get("content-encoding") == ("gzip" if compressed else None)
+    assert found.headers["vary"] == "Accept-Encoding"
+    assert found.text[:2] in ("# ", '{"')
+
+
+async def test_what_is_asked_for_twice_is_taken_once(client: httpx.AsyncClient) -> None:
+    """Two headers of one name are one list."""
+    twice = [("accept-encoding", "br"), ("accept-encoding", "gzip")]
+    found = await client.get("/metrics", headers=twice)
+    assert found.headers["content-encoding"] == "gzip"
+
+
 async def test_prometheus_gets_the_metrics_of_all_topologies_by_the_token(running: Running) -> None:
     """In its own text, which its own parser reads; nobody else gets them."""
     async with asked(ui.app(running, token=TOKEN), peer=("10.0.0.7", 1)) as client:
