@@ -270,17 +270,20 @@ def _pending(view: Limits) -> Bottleneck | None:
     if spout.failed > spout.acked:
         return _failures(view, id, share)
     epoch = view.figures.epoch
-    if epoch is not None and epoch.withheld >= MOSTLY * spout.pending:
+    if epoch is not None and epoch.withheld >= MOSTLY * spout.pending > 0:
         return _found(
             id,
             BottleneckKind.EPOCHS,
             f"{id!r} waits {share} of its time, and {epoch.withheld:,} messages wait for their epoch: lower "
             f"epoch_messages or epoch_seconds, or raise max_spout_pending",
         )
+    are_pending = f"{spout.pending:,} messages are pending, and nothing is busy"
+    if not spout.pending:  # the run has ended
+        are_pending = "as many messages as may be were pending, and nothing was busy"
     return _found(
         id,
         BottleneckKind.PENDING,
-        f"{id!r} waits {share} of its time, as {spout.pending:,} messages are pending, and nothing is busy: raise its "
+        f"{id!r} waits {share} of its time, as {are_pending}: raise its "
         f"max_spout_pending (now {view.facts[id].max_pending}){_by_littles_law(spout)}",
     )
 

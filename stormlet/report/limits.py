@@ -24,6 +24,11 @@ class ComponentFacts(msgspec.Struct, frozen=True, kw_only=True):
     max_pending: int | None = None
     """Spout: ``max_spout_pending`` of one task."""
 
+    @property
+    def most_pending(self) -> int | None:
+        """Spout: the messages that all of its tasks together may have pending."""
+        return None if self.max_pending is None else self.max_pending * self.parallelism
+
 
 BUSY: Final = 0.8
 """The part of the time from which on a task counts as busy."""
@@ -66,8 +71,8 @@ class Limits:
         self.is_held_up = any(self._is_held_up(id, each) for id, each in self.spouts.items())
 
     def _is_held_up(self, id: str, spout: ComponentFigures) -> bool:
-        most = self.facts[id].max_pending
-        if most is not None and spout.pending >= most * self.facts[id].parallelism:
+        most = self.facts[id].most_pending
+        if most is not None and spout.pending >= most:
             return True
         return any(_held_up(each) >= HELD_UP for each in (spout, *spout.tasks.values()))
 
@@ -83,8 +88,16 @@ class Limits:
         if self.facts[id].by_epochs:
             epoch = self.figures.epoch
             return busiest.shares.busy >= FULL and epoch is not None and epoch.withheld > 0
-        waits = self.is_held_up and busiest.pending > self.facts[id].concurrency
+        waits = self.is_held_up and self._exceeds_places(id, busiest.pending)
         return busiest.shares.busy >= BUSY and (waits or bool(self.crowded(id)))
+
+    def _exceeds_places(self, id: str, pending: int) -> bool:
+        facts = self.facts[id]
+        if pending or any(each.pending for each in self.spouts.values()):
+            return pending > facts.concurrency
+        # The run has ended, or waits for its source: what is pending now tells nothing of the window.
+        most = [self.facts[spout].most_pending for spout in self.spouts]
+        return any(each is None or each > facts.concurrency * facts.parallelism for each in most)
 
     def crowded(self, bolt: str) -> Sequence[EdgeFigures]:
         """The edges to a bolt on which its producers wait, or are about to."""

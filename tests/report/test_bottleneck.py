@@ -239,6 +239,23 @@ def test_so_do_messages_that_are_pending() -> None:
     assert found(replace(case, facts={"lines": ComponentFacts(is_spout=True)})) is None
 
 
+def test_a_run_that_has_ended_is_judged_by_its_times() -> None:
+    """Nothing is pending any more; more may have been than there are places, as the source was held up."""
+    ended = {"lines": spent(limited=0.9)}
+    case = Case(ended, {"geocode": spent(awaiting=0.97)})
+    assert named(case) == (BottleneckKind.AWAITS, "geocode")
+    facts = {"lines": ComponentFacts(is_spout=True, max_pending=8), "geocode": ComponentFacts(concurrency=8)}
+    assert named(replace(case, facts=facts)) == (BottleneckKind.PENDING, "lines")
+    assert found(replace(case, spouts={"lines": spent()})) is None
+
+
+def test_a_run_that_has_ended_tells_no_number_of_what_is_pending() -> None:
+    """Nor that none waits for its epoch."""
+    case = replace(PENDING, spouts={"lines": spent(limited=0.9)}, epoch=EpochStatistics(3, 1.0, 0, {}))
+    assert named(case) == (BottleneckKind.PENDING, "lines")
+    assert "as many messages as may be were pending, and nothing was busy: raise" in sentence(case)
+
+
 def test_places_are_raised_where_there_are_several() -> None:
     """Concurrency alone for one task, either for several; the number of full queues is told."""
     two = replace(AWAITS, facts={"geocode": ComponentFacts(parallelism=2, concurrency=8)})
