@@ -232,6 +232,14 @@ async def test_with_state_a_message_is_acked_at_the_end_of_its_epoch() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_messages_that_wait_for_their_epoch_are_pending() -> None:
+    """Nobody has heard of their outcome (law X3): health and statistics agree."""
+    async with tenths(100, epoch_seconds=3).run(state=Kept()) as running:
+        await asyncio.sleep(1.05)
+        assert running.health().pending == running.statistics().components["numbers"].pending == 11
+
+
+@pytest.mark.simulated_time
 async def test_with_state_messages_are_measured_wherever_in_their_epochs_they_are() -> None:
     """Those of an epoch are acked together, the last one after the least time, so that it must not always be the first
     one that is measured."""

@@ -453,7 +453,7 @@ class Running:
         lifecycle = self._lifecycle
         return Health(
             state=lifecycle.state,
-            pending=sum(task.tracker.pending for task in self._tasks.all_spouts),
+            pending=sum(task.tracker.pending + task.tracker.withheld for task in self._tasks.all_spouts),
             full=tuple(
                 id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
             ),

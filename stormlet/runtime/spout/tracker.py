@@ -188,6 +188,11 @@ class Tracker:
         )
 
     @property
+    def withheld(self) -> int:
+        """Messages that are settled, of which nobody has heard; here there are none."""
+        return 0
+
+    @property
     def acked_attempts(self) -> int:
         """Attempts that were acked."""
         return self.counts.acked
