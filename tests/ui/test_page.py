@@ -267,13 +267,18 @@ def _proxy(prefix: str, target: str, client: httpx.AsyncClient) -> Starlette:
 
 
 async def test_a_wrong_token_is_asked_for_again(browser: Any) -> None:
-    """The right one opens the page; it is in no address."""
+    """It is said to be wrong, where none is asked for. The right one opens the page; it is in no address."""
     async with (
         run(busy(), 20) as running,
         at(ui.app(running, token=TOKEN)) as address,
-        looking(browser, f"{address}#token=wrong", quiet=False) as look,
+        looking(browser, address, quiet=False) as look,
     ):
         await look.page.wait_for_selector("#notice form")
+        assert (await look.text("#notice")).startswith("This page needs its token.")
+        assert not await look.page.is_visible("#sentence")
+        await look.page.fill("#notice input", "wrong")
+        await look.page.click("#notice button")
+        await look.until("document.getElementById('notice').innerText.startsWith('The token is wrong.')")
         assert await look.page.locator(".node").count() == 0
         await look.page.fill("#notice input", TOKEN)
         await look.page.click("#notice button")

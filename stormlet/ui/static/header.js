@@ -2,7 +2,7 @@
 
 import { h, keyed, mark, write } from "./dom.js";
 import { clock, count, duration, zone } from "./format.js";
-import { go, linkTo, place, setToken } from "./place.js";
+import { go, linkTo, place, setToken, token } from "./place.js";
 import { ask, refresh, store } from "./store.js";
 
 const WINDOWS = { "1m": "1 min", "10m": "10 min", "1h": "1 h", all: "all" };
@@ -83,7 +83,7 @@ export function fillNotice(notice) {
   const words = {
     gone: `The topology is gone: ${store.reason || "it has ended"}.${last}`,
     lost: `No answer from the server${store.reason ? `: ${store.reason}` : ""}; asked again every 2 seconds.${last}`,
-    locked: "This page needs its token.",
+    locked: token() ? "The token is wrong." : "This page needs its token.",
   }[store.status] ?? ended(about);
   if (notice.dataset.words === words) return;
   notice.dataset.words = words;
