@@ -96,7 +96,10 @@ class RecordedPage:
         found = self._topology.views.get(key_of(view))
         if found is None:
             raise NotFound(f"the snapshot has no page of {view.component or view.kind!r}")
-        return {**self._topology.views[_overview(view)], **found, "taken": self._taken}
+        overview = self._topology.views[_overview(view)]
+        # What is over cannot be changed, whatever the page allowed.
+        about = {**overview["about"], "changes": False}
+        return {**overview, **found, "about": about, "taken": self._taken}
 
     def values_in_steps(self, view: View) -> Steps[Mapping[str, object]]:
         """Do the same; there is nothing to be reckoned."""

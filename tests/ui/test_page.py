@@ -506,6 +506,28 @@ async def test_a_snapshot_opens_as_the_page_was(browser: Any) -> None:
         await look.page.wait_for_selector(".settings")
 
 
+async def test_a_snapshot_of_a_short_run_has_its_charts_and_no_buttons(browser: Any) -> None:
+    """They begin when the run has, not when the file is opened; what is over cannot be changed."""
+    async with (
+        run(busy(), 20) as running,
+        at(ui.app(running, token=TOKEN, changes=True)) as address,
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        text = (await client.get(f"{address}api/v1/snapshot.json", headers=headers)).content
+    snapshot = msgspec.json.decode(text, type=Snapshot)
+    then = [1_795_800_000_000, 1_795_800_010_000]
+    series = {"at": then, "throughput": [1.0, 2.0], "latency": [0.1, 0.2], "pending": [3, 4]}
+    snapshot.topologies[0].views["overview 10m"]["series"] = series
+    async with at(recorded_app(Recorded(snapshot))) as address, looking(browser, address) as look:
+        await look.page.wait_for_selector("tbody tr")
+        lines = await look.page.locator("#charts path").evaluate_all(
+            "all => all.map(each => each.getAttribute('d'))"
+        )
+        assert all(lines)
+        assert await look.page.locator(".control:visible").count() == 0
+
+
 async def test_a_snapshot_has_the_timelines(browser: Any) -> None:
     """As they were when it was taken; also of what has begun at the very end, whose name stands before it."""
     async with (

@@ -44,7 +44,7 @@ export function fillTiles(element, values, components, component) {
     const [title, help] = TITLES[row?.kind ?? "topology"][name];
     entitle(figure.view, title, help);
     const kept = (series?.at ?? []).map((at, i) => [at, series[name][i]]);
-    plot(figure.view, kept.length > 4 ? kept : seen[name], SHOWS[name], now[name]);
+    plot(figure.view, kept.length > 4 || values.get("taken") ? kept : seen[name], SHOWS[name], now[name]);
   });
 }
 
