@@ -9,6 +9,10 @@ the rows, or not at all.
 *Who comes later* under the same name ends what an earlier one has left open, by ``init_transactions``: what was about
 to be committed is committed, all else aborted. Only then the note is read. The earlier one can commit nothing any more.
 
+*A transaction that takes longer* than ``transaction.timeout.ms``, as of a process that was stopped in its middle, is
+ended by the broker, and the client is told the same as one whose name another one has taken. So after that time the
+note decides: if nobody has written since, this one may begin anew.
+
 *The outcome of a commit may be unknown*, as its answer was lost. Whoever comes later reads it from the note. So nothing
 is tried twice here: whatever takes too long is an error, after which another producer begins under the same name.
 
@@ -20,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final
 
 from stormlet.connect.kafka.produce import producer_settings
 from stormlet.connect.kafka.producer import Outgoing
 from stormlet.connect.kafka.settings import Create, Failures, greet, missing_client
 from stormlet.core.state.outgoing import Epoch
-from stormlet.errors import BrokerGivenUp
+from stormlet.errors import BrokerGivenUp, ConnectionLost, ConnectorError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -36,6 +40,9 @@ CALL: Final = 10.0
 """Seconds of one call of the client."""
 FENCED: Final = frozenset(("_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"))
 """Errors of one whose name another one has taken."""
+TIMEOUT: Final = "transaction.timeout.ms"
+ENDED_AFTER: Final = 60_000
+"""Milliseconds after which the broker ends a transaction, unless that setting says otherwise."""
 BEGINNING: Final = 30.0
 """Seconds for which a cluster may take to be ready for transactions."""
 RETRY: Final = 0.1
@@ -59,6 +66,7 @@ class Transactions:
         self._producer: Producer
         self._notes: Consumer
         self._failed: KafkaError | None = None
+        self._began = 0.0
 
     def open(self) -> None:
         """Reach the broker, end what another one has left, and read the note.
@@ -76,9 +84,9 @@ class Transactions:
         reading = {"enable.auto.commit": False, "isolation.level": "read_committed"}
         self._notes = Consumer({**self._settings, **reading, "group.id": self._name})
         self._group = self._notes.consumer_group_metadata()
-        self._read_note()
+        self.last = self._note()
 
-    def _read_note(self) -> None:
+    def _note(self) -> Epoch | None:
         from confluent_kafka import KafkaException
 
         deadline = monotonic() + BEGINNING
@@ -90,7 +98,7 @@ class Transactions:
                 if monotonic() > deadline:
                     raise self._failures.error(exception.args[0]) from None
                 sleep(RETRY)
-        self.last = Epoch(note.offset, note.metadata or "") if note.offset > 0 else None
+        return Epoch(note.offset, note.metadata or "") if note.offset > 0 else None
 
     def _partition(self, epoch: Epoch | None = None) -> TopicPartition:
         from confluent_kafka import TopicPartition
@@ -108,6 +116,7 @@ class Transactions:
         if not epoch.follows(self.last):
             return
         self._failed = None
+        self._began = time()  # which goes on while the machine sleeps
         try:
             self._producer.begin_transaction()
             for message in messages:
@@ -115,7 +124,7 @@ class Transactions:
             self._producer.send_offsets_to_transaction([self._partition(epoch)], self._group, CALL)
             self._producer.commit_transaction(CALL)
         except Exception as error:
-            reason = self._reason(error)
+            reason = self._reason(error, epoch)
             self._abort()
             raise reason from None
         self.last = epoch
@@ -146,18 +155,41 @@ class Transactions:
         try:
             step()
         except KafkaException as exception:
-            raise self._failures.error(exception.args[0]) from None
+            raise self._meaning(exception.args[0]) from None
 
-    def _reason(self, error: Exception) -> Exception:
+    def _reason(self, error: Exception, epoch: Epoch) -> Exception:
         """Return the first cause: that a transaction must be aborted is only what follows of it."""
         from confluent_kafka import KafkaException
 
         first = self._failed or (error.args[0] if isinstance(error, KafkaException) else None)
         if first is None:
             return error
-        if first.name() in FENCED:  # a restart would fence the one that has taken its place
-            return BrokerGivenUp(self._failures.words(first))
-        return self._failures.error(first)
+        if first.name() in FENCED and self._was_ended(epoch):
+            return ConnectionLost(
+                f"{self._failures.where}: the broker has ended a transaction that took more than "
+                f"{self._timeout:g} s ({TIMEOUT}), as of a process that was stopped; it is written again"
+            )
+        return self._meaning(first)
+
+    def _was_ended(self, epoch: Epoch) -> bool:
+        """Return True if the broker may have ended the transaction for its age, and nobody else has written since."""
+        if time() - self._began < self._timeout:
+            return False
+        note = self._note()
+        ours = [(each.number, each.line) for each in (self.last, epoch) if each]
+        return self.last is None if note is None else (note.number, note.line) in ours
+
+    @property
+    def _timeout(self) -> float:
+        return float(self._settings.get(TIMEOUT, ENDED_AFTER)) / 1000
+
+    def _meaning(self, error: KafkaError) -> ConnectorError:
+        if error.name() in FENCED:  # a restart would fence the one that has taken its place
+            return BrokerGivenUp(
+                f"{self._failures.where}: another run writes under the name {self._name!r} (transactional_id=), and "
+                f"has taken the place of this one ({error.name()})"
+            )
+        return self._failures.error(error)
 
     def _abort(self) -> None:
         from confluent_kafka import KafkaException

@@ -31,6 +31,7 @@ PROXIED = [
     "group.consumer.min.session.timeout.ms=6000",
     "group.consumer.session.timeout.ms=6000",
     "log.cleaner.backoff.ms=100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms=200",
 ]
 
 

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from time import monotonic, sleep
 
 import msgspec
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from stormlet import StartFailed, Topology
 from stormlet.connect.address import read_address
@@ -24,11 +25,12 @@ from stormlet.connect.kafka.producer import Outgoing
 from stormlet.connect.kafka.settings import Failures, Security, client_settings
 from stormlet.connect.kafka.transactions import Transactions
 from stormlet.core.state.outgoing import Epoch
-from stormlet.errors import ConnectorError, InvalidTopology
+from stormlet.errors import BrokerGivenUp, ConnectionLost, ConnectorError, InvalidTopology
 from stormlet.testing.brokers import twin
 from tests.brokers.processes import Broker
 from tests.connect.kafka.cluster import PARTITIONS, Cluster
 from tests.connect.kafka.counting import KEYS, Counted, counting
+from tests.connect.kafka.servers import ProxiedKafka
 
 PROGRAM = Path(__file__).with_name("counting.py")
 
@@ -177,10 +179,11 @@ def _closes() -> Iterator[None]:
         OPENED.pop().close()
 
 
-def transactions(cluster: Cluster, topic: str) -> Transactions:
+def transactions(cluster: Cluster, topic: str, **client: object) -> Transactions:
     """Opened, under a name that all of the topic share."""
     address = read_address(cluster.url, where="test")
-    settings = client_settings(address, Security(), {}, "test")
+    options = {name.replace("_", "."): each for name, each in client.items()}
+    settings = client_settings(address, Security(), options, "test")
     made = Transactions(settings, topic, f"writers of {topic}", Failures(address, ()), None)
     OPENED.append(made)
     made.open()
@@ -201,11 +204,67 @@ def test_an_earlier_writer_is_fenced(real: Cluster) -> None:
     """It has hung, and another run has taken its place: nothing of it is there."""
     topic = real.topic()
     hung, next_one = transactions(real, topic), transactions(real, topic)
-    with pytest.raises(ConnectorError):
+    with pytest.raises(BrokerGivenUp, match=f"another run writes under the name 'writers of {topic}'"):
         hung.write(Epoch(1, "line"), [Outgoing(topic, b"hung")])
     next_one.write(Epoch(1, "line"), [Outgoing(topic, b"next")])
     assert rows(real, topic) == [b"next"]
     assert transactions(real, topic).last == Epoch(1, "line")
+
+
+SHORT = {"transaction_timeout_ms": 1000, "socket_timeout_ms": 900, "message_timeout_ms": 900}
+
+
+@pytest.fixture
+def quick(proxied: ProxiedKafka) -> Iterator[Cluster]:
+    """A cluster that ends old transactions at once."""
+    with closing(Cluster(proxied.servers)) as cluster:
+        yield cluster
+
+
+def stopped(some: Transactions, topic: str, meanwhile: Callable[[], object] = int) -> Iterator[Outgoing]:
+    """A row, in whose transaction the process is stopped for so long that the broker ends it."""
+    yield Outgoing(topic, b"2")
+    some._producer.flush(5)
+    sleep(2)
+    meanwhile()
+
+
+def test_a_transaction_that_takes_too_long_is_written_again(quick: Cluster) -> None:
+    """The broker has ended it, and nobody else has written: that is no reason to give up for good."""
+    topic = quick.topic()
+    some = transactions(quick, topic, **SHORT)
+    some.write(Epoch(1, "line", ancestors=[("old", 1)]), [Outgoing(topic, b"1")])
+    with pytest.raises(ConnectionLost, match=r"took more than 1 s \(transaction.timeout.ms\)"):
+        some.write(Epoch(2, "line"), stopped(some, topic))
+    again = transactions(quick, topic, **SHORT)
+    again.write(Epoch(2, "line"), [Outgoing(topic, b"2")])
+    assert sorted(rows(quick, topic)) == [b"1", b"2"]
+
+
+def test_a_stopped_writer_whose_place_is_taken_gives_up(quick: Cluster) -> None:
+    """The other one has written: a restart would take the name back from it."""
+    topic = quick.topic()
+    some = transactions(quick, topic, **SHORT)
+
+    def take() -> None:
+        transactions(quick, topic, **SHORT).write(Epoch(1, "other"), [Outgoing(topic, b"other")])
+
+    with pytest.raises(BrokerGivenUp):
+        some.write(Epoch(1, "line"), stopped(some, topic, take))
+    assert rows(quick, topic) == [b"other"]
+
+
+def test_a_name_that_is_taken_at_the_start_is_said(mock: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs begin at once."""
+
+    class Fenced(Producer):
+        def init_transactions(self, *_: object) -> None:
+            raise KafkaException(KafkaError(KafkaError._FENCED))
+
+    monkeypatch.setattr("confluent_kafka.Producer", Fenced)
+    topic = mock.topic()
+    with pytest.raises(BrokerGivenUp, match=f"another run writes under the name 'writers of {topic}'"):
+        transactions(mock, topic)
 
 
 def test_rows_of_another_line_are_refused(real: Cluster) -> None:
