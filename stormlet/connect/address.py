@@ -128,12 +128,20 @@ def found_address(component: str, url: str | None, password: Secret | None = Non
             f"{component!r} has no address: give it a URL, set {variable(component)}, or write url= under "
             f"[connect.{component}] of the TOML file"
         )
-    return read_address(given, where=f"{component!r}", password=_password(settings) or password)
+    return read_address(given, where=f"{component!r}", password=_password(component, settings) or password)
 
 
-def _password(settings: Mapping[str, Any]) -> Secret | None:
-    if "password_file" in settings:
-        return Secret.from_file(settings["password_file"])
-    if "password_env" in settings:
-        return Secret.from_environment(settings["password_env"])
+def _password(component: str, settings: Mapping[str, Any]) -> Secret | None:
+    where = f"password_{{}} of [connect.{component}] of the TOML file"
+    if (path := settings.get("password_file")) is not None:
+        try:
+            return Secret.from_file(path)
+        except (OSError, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+            raise InvalidTopology(f"{where.format('file')}: {path} cannot be read: {why}") from None
+    if (name := settings.get("password_env")) is not None:
+        try:
+            return Secret.from_environment(name)
+        except KeyError:
+            raise InvalidTopology(f"{where.format('env')}: the environment has no variable {name}") from None
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,32 @@ def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert found_address("bills", "amqp://mq").password == Secret("secret")
     finally:
         SETTINGS.clear()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"password_file": "/nowhere/p"}, r"password_file of .*: /nowhere/p cannot be read: No such file"),
+        ({"password_file": "/"}, r"password_file of .*: / cannot be read: Is a directory"),
+        ({"password_file": sys.executable}, r"password_file of .* cannot be read: it is no text"),
+        ({"password_env": "NOWHERE"}, r"password_env of \[connect.orders\] .* no variable NOWHERE"),
+        ({"url": "no url"}, r"'orders': the URL cannot be read; it has the form"),
+    ],
+)
+def test_an_address_that_cannot_be_made_fails_the_start_in_words(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], words: str
+) -> None:
+    """They are said as they are, without the name of a class or a method."""
+    monkeypatch.setitem(SETTINGS, "orders", settings)
+    topology = Topology("orders")
+    topology.spout("orders", kestrel.Queue("kestrel://q1", "orders"))
+
+    async def start() -> None:
+        async with topology.run():
+            pass
+
+    with pytest.raises(StartFailed, match=rf"^topology 'orders' did not start: orders\[0\]: {words}"):
+        asyncio.run(start())
 
 
 @pytest.mark.parametrize(
