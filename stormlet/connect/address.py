@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -58,6 +58,25 @@ class Address(msgspec.Struct, frozen=True):
         """Raise :class:`~stormlet.errors.BrokerRefused` unless it is one of these."""
         if self.scheme not in schemes:
             raise BrokerRefused(f"{self}: the URL must begin with one of {', '.join(schemes)}")
+
+    def check_rest(
+        self, *, options: Collection[str] = (), path: bool = False, several: bool = False, instead: str = ""
+    ) -> None:
+        """Raise :class:`~stormlet.errors.BrokerRefused` for a part of the URL that nobody would heed: an option that is
+        none of these, a path, more than one host. ``instead`` says where other options go."""
+        unknown = next((each for each in self.options if each not in options), None)
+        if unknown is not None:
+            known = ", ".join(f"?{each}=" for each in sorted(options))
+            there_is = (
+                f"there {'are' if len(options) > 1 else 'is'} only {known}" if options else "takes none"
+            )
+            raise BrokerRefused(
+                f"{self}: the URL has the option {unknown!r}, and {there_is}{f'; {instead}' if instead else ''}"
+            )
+        if self.path and not path:
+            raise BrokerRefused(f"{self}: the URL has the path {self.path!r}, which means nothing here")
+        if len(self.hosts) > 1 and not several:
+            raise BrokerRefused(f"{self}: the URL has {len(self.hosts)} hosts, and only one can be used here")
 
     def __str__(self) -> str:
         user = "" if self.user is None else f"{self.user}{'' if self.password is None else f':{HIDDEN}'}@"

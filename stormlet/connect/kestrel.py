@@ -146,6 +146,7 @@ class Wire:
     async def greeted(cls, address: Address, queue: str) -> Wire:
         """Connect for the first time, to a server that answers: others accept connections, too."""
         address.check_scheme("kestrel")
+        address.check_rest()
         wire = await cls.to(address)
         try:
             await wire.items(queue)

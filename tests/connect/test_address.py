@@ -164,6 +164,8 @@ async def test_a_twin_stands_for_the_broker_at_a_url() -> None:
         rabbitmq.Queue("amqp:///shop", "orders"),
         rabbitmq.Queue("amqps://127.0.0.1:1/?cafile=/nowhere", "orders"),
         redis.Stream("ftp://here", "orders", group="billing"),
+        nats.Stream("nats://here?ping=0", "ORDERS", consumer="billing"),
+        rabbitmq.Queue("amqp://here?heartbeat=1.5", "orders"),
     ],
     ids=lambda source: str(source.url),
 )
@@ -177,6 +179,52 @@ def test_an_address_of_another_kind_fails_the_start(source: Source[Any]) -> None
             pass
 
     with pytest.raises(
-        StartFailed, match=r"must begin with one of|has no host|no file '/nowhere'|number of sec"
+        StartFailed, match=r"must begin with one of|has no host|no file '/nowhere'|number of (whole )?sec"
     ):
+        asyncio.run(start())
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (
+            kafka.Topics("kafka://k1,k2?acks=1", ["orders"], group="billing"),
+            "kafka://k1,k2: the URL has the option 'acks', and takes none; settings of librdkafka go to client=",
+        ),
+        (
+            kafka.Topics("kafka://here/orders", ["orders"], group="billing"),
+            "has the path 'orders', which means",
+        ),
+        (kestrel.Queue("kestrel://here?wait=1", "orders"), "has the option 'wait', and takes none"),
+        (kestrel.Queue("kestrel://q1,q2", "orders"), "has 2 hosts, and only one can be used"),
+        (
+            nats.Stream("nats://here?tls=1&ping=1", "ORDERS", consumer="billing"),
+            r"'tls', and there are only \?creds=, \?domain=, \?ping=$",
+        ),
+        (nats.Stream("nats://here/ORDERS", "ORDERS", consumer="billing"), "the path 'ORDERS'"),
+        (
+            postgres.Queue("postgresql://here/shop?sslmode=require&schema=sales", "orders"),
+            r"'schema', and there are only \?host=, \?sslmode=; authorities go to ca_file=",
+        ),
+        (rabbitmq.Queue("amqp://here?prefetch=10", "orders"), r"'prefetch', and there are only \?auth=, .*"),
+        (
+            redis.Stream("redis://here?db=3", "orders", group="billing"),
+            "'db', and takes none; the path is the number of the database",
+        ),
+        (redis.Stream("redis://here/abc", "orders", group="billing"), "database, such as /0, and not 'abc'"),
+        (redis.Stream("redis://here/-1", "orders", group="billing"), "database, such as /0, and not '-1'"),
+        (redis.Stream("redis://r1,r2/0", "orders", group="billing"), "has 2 hosts, and only one can be used"),
+    ],
+    ids=lambda each: str(each.url) if isinstance(each, Source) else "",
+)
+def test_a_part_of_the_url_that_nobody_would_heed_fails_the_start(source: Source[Any], words: str) -> None:
+    """It was meant: an option with a wrong name, another database, a second host."""
+    topology = Topology("orders")
+    topology.spout("orders", source)
+
+    async def start() -> None:
+        async with topology.run():
+            pass
+
+    with pytest.raises(StartFailed, match=words):
         asyncio.run(start())

@@ -96,9 +96,10 @@ def client_settings(
     """Return the settings that consumers and producers have in common. ``options`` count before all of them.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for a password that would go in the clear, and
-    :class:`~stormlet.errors.BrokerRefused` for another scheme than Kafka's.
+    :class:`~stormlet.errors.BrokerRefused` for a URL of something else, or with parts that mean nothing here.
     """
     address.check_scheme("kafka", "kafkas")
+    address.check_rest(several=True, instead="settings of librdkafka go to client=")
     servers = ",".join(
         f"[{host}]:{port or PORT}" if ":" in host else f"{host}:{port or PORT}"
         for host, port in address.hosts

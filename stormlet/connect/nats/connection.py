@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 SCHEMES: Final = ("nats", "tls")
+OPTIONS: Final = ("creds", "domain", "ping")
+"""The options that the URL may have."""
 PORT: Final = 4222
 CONNECTS_WITHIN: Final = 10
 ANSWERS_WITHIN: Final = 10.0
@@ -225,13 +228,17 @@ def _check(address: Address) -> None:
     if find_spec("nats") is None:
         raise BrokerRefused("nats-py is missing: pip install 'stormlet[nats]'")
     address.check_scheme(*SCHEMES)
+    address.check_rest(options=OPTIONS, several=True)
 
 
 def _ping(address: Address) -> Any:
     try:
-        return float(address.options.get("ping", PING))
+        ping = float(address.options.get("ping", PING))
     except ValueError:
-        raise BrokerRefused(f"{address}: ?ping= is a number of seconds") from None
+        ping = 0.0
+    if not 0 < ping < inf:
+        raise BrokerRefused(f"{address}: ?ping= is a number of seconds")
+    return ping
 
 
 class _Context(ssl.SSLContext):

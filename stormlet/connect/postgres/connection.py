@@ -26,6 +26,8 @@ ANSWERS_WITHIN: Final = 10.0
 CLOSES_WITHIN: Final = 2.0
 REFUSALS: Final = ("28", "3D", "3F", "42")
 """Classes of errors that a later connection meets again: authorization, database, schema, names and rights."""
+OPTIONS: Final = ("host", "sslmode")
+"""The options that the URL may have."""
 ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
 
 
@@ -103,6 +105,7 @@ async def connected(address: Address, name: str, tls: Tls) -> Connection:
     if find_spec("asyncpg") is None:
         raise BrokerRefused("asyncpg is missing: pip install 'stormlet[postgres]'")
     address.check_scheme(*SCHEMES)
+    address.check_rest(options=OPTIONS, path=True, several=True, instead="authorities go to ca_file=")
     import asyncpg
 
     folder = address.options.get("host")

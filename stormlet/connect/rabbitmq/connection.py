@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 HEARTBEAT: Final = "15"
 """Seconds of silence, unless the URL has ``?heartbeat=``: after three times as many the connection is lost."""
+SECONDS: Final = ("heartbeat", "timeout")
+OPTIONS: Final = (*SECONDS, "auth", "cadata", "cafile", "capath", "certfile", "keyfile", "no_verify_ssl")
+"""The options of the client that the URL may have."""
 CONNECTS_WITHIN: Final = 30.0
 CLOSES_WITHIN: Final = 5.0
 """Seconds that the end of a connection may take, which may be lost without anybody having noticed."""
@@ -33,6 +36,10 @@ async def connected(address: Address, name: str) -> AbstractConnection:
     """
     require_client()
     address.check_scheme("amqp", "amqps")
+    address.check_rest(options=OPTIONS, path=True, several=True)
+    for option in SECONDS:
+        if not address.options.get(option, "0").isdecimal():  # the client would take none for it
+            raise BrokerRefused(f"{address}: ?{option}= is a number of whole seconds")
     if not address.host:
         raise BrokerRefused(f"{address}: the URL has no host")
     lost = ConnectionLost(f"{address} has no host")

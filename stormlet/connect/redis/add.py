@@ -7,7 +7,7 @@ from typing import Any, TypeVar, Unpack
 
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
-from stormlet.connect.redis.client import Client, Command, TlsOptions, checked_scheme, connecting
+from stormlet.connect.redis.client import Client, Command, TlsOptions, check_address, connecting
 from stormlet.connect.redis.entries import BODY
 from stormlet.connect.redis.server import check_server, kind_of
 from stormlet.connect.session import DONE, ConnectContext, Item, Written
@@ -64,7 +64,7 @@ class Add(Sink[T]):
     async def begin(self, address: Address, context: ConnectContext) -> AddSession:
         """Connect."""
         with connecting(address):
-            checked_scheme(address)
+            check_address(address)
             client = Client(address, self._tls)
             try:
                 await check_server(client, warnings(context))

@@ -7,6 +7,7 @@ again here: that is the driver's.
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Awaitable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
@@ -27,6 +28,7 @@ BEAT = 5.0
 """Seconds after which a read that waits begins anew, so that a connection that has died unnoticed is found."""
 ANSWERS_WITHIN = 5.0
 """Seconds within which a command that does not block is answered."""
+DATABASE = re.compile(r"[0-9]*")
 SCHEMES = {"redis": False, "valkey": False, "rediss": True, "valkeys": True}
 """Schemes of URLs; true: by TLS."""
 
@@ -146,9 +148,15 @@ def _connected_once(address: Address, tls: TlsOptions) -> _Redis:
     return _redis(address, tls, BEAT + ANSWERS_WITHIN, max_connections=1, redis_connect_func=connected)
 
 
-def checked_scheme(address: Address) -> None:
-    """Raise :class:`~stormlet.errors.BrokerRefused` for a URL of something else."""
+def check_address(address: Address) -> None:
+    """Raise :class:`~stormlet.errors.BrokerRefused` for a URL of something else, or with parts that mean nothing
+    here."""
     address.check_scheme(*SCHEMES)
+    address.check_rest(path=True, instead="the path is the number of the database")
+    if not DATABASE.fullmatch(address.path):
+        raise BrokerRefused(
+            f"{address}: the path of the URL is the number of the database, such as /0, and not {address.path!r}"
+        )
 
 
 @contextmanager

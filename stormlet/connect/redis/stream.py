@@ -9,7 +9,7 @@ import msgspec
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
 from stormlet.connect.driver.options import SourceOptions, split_options
-from stormlet.connect.redis.client import Client, TlsOptions, checked_scheme, connecting
+from stormlet.connect.redis.client import Client, TlsOptions, check_address, connecting
 from stormlet.connect.redis.consumers import own_name, token_of
 from stormlet.connect.redis.entries import BODY
 from stormlet.connect.redis.server import check_group, check_server
@@ -108,7 +108,7 @@ class Stream(Source[T]):
         settings = self.stream_settings
         tls = TlsOptions(insecure=settings.insecure, ca_file=settings.ca_file)
         with connecting(address):
-            checked_scheme(address)
+            check_address(address)
             control, reader = Client(address, tls), Client(address, tls, blocks=True)
             try:
                 await check_server(control, warnings(context))
