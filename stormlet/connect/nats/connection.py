@@ -289,6 +289,8 @@ def _translated(address: Address) -> Generator[None, None, None]:
 
 def _meaning(error: Exception, address: Address) -> ConnectorError:
     said = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError) and error.errno is None:  # the client's own, which has no words
+        said = f"no answer within {CONNECTS_WITHIN:g} s"
     if isinstance(error, ssl.SSLCertVerificationError):
         return BrokerRefused(f"{address}: its certificate is not valid: {error.verify_message}")
     if "authorization violation" in said.lower() or "authentication" in said.lower():

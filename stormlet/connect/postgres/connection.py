@@ -146,9 +146,15 @@ def translated(address: Address, *, connecting: bool = False) -> Generator[None]
     except ConnectorError:
         raise
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        said = scrubbed(str(error) or f"no answer: {type(error).__name__}", address.secrets)
+        said = scrubbed(_said(error, CONNECTS_WITHIN if connecting else ANSWERS_WITHIN), address.secrets)
         refused = connecting and _is_final(error)
         raise (BrokerRefused if refused else ConnectionLost)(f"{address}: {said}") from None
+
+
+def _said(error: Exception, within: float) -> str:
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return f"no answer within {within:g} s"
+    return str(error) or type(error).__name__
 
 
 def _is_final(error: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -49,6 +50,18 @@ async def test_the_right_password(guarded: Nats) -> None:
 async def test_no_password_where_one_is_asked_for(guarded: Nats) -> None:
     """It is refused as a wrong one."""
     assert "wrong user, password" in await refusal(f"nats://{HOST}:{guarded.port}")
+
+
+async def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A black hole, or another program that waits to be greeted."""
+    monkeypatch.setattr("stormlet.connect.nats.connection.CONNECTS_WITHIN", 0.2)
+    kept = list[asyncio.StreamWriter]()
+    async with await asyncio.start_server(lambda _, writer: kept.append(writer), HOST, 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        said = await refusal(f"nats://{HOST}:{port}")
+        for writer in kept:
+            writer.close()
+    assert said == f"ConnectionLost: nats://{HOST}:{port}: no answer within 0.2 s"
 
 
 async def test_a_user_who_may_not(guarded: Nats, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 
 import pytest
@@ -224,6 +225,15 @@ async def test_the_start_says_why_it_fails(place: Place, server: Postgres) -> No
         with pytest.raises(kind, match=why) as raised:
             await postgres.Queue(url, "orders").begin(read_address(url, where="here"), context())
         assert SECRET not in f"{raised.getrepr(chain=True)}"
+
+
+async def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A black hole accepts connections, too."""
+    monkeypatch.setattr("stormlet.connect.postgres.connection.CONNECTS_WITHIN", 0.2)
+    with socket.create_server((HOST, 0)) as silent:
+        url = f"postgresql://postgres@{HOST}:{silent.getsockname()[1]}/x?sslmode=disable"
+        with pytest.raises(ConnectionLost, match=r"/x: no answer within 0.2 s$"):
+            await postgres.Queue(url, "orders").begin(read_address(url, where="here"), context())
 
 
 async def test_a_reset_is_a_lost_connection(place: Place, proxy: Proxy) -> None:
