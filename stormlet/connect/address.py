@@ -38,6 +38,8 @@ class Address(msgspec.Struct, frozen=True):
     password: Secret | None = None
     options: Mapping[str, str] = {}
     """The part behind the question mark."""
+    target: str = ""
+    """Path and options as they are written."""
 
     @property
     def host(self) -> str:
@@ -106,7 +108,8 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path.removeprefix("/")) if hosts else unquote(parts.path)
     name = None if user is None else unquote(user)
-    return Address(parts.scheme, hosts or (("", None),), path, name, kept, options)
+    target = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
+    return Address(parts.scheme, hosts or (("", None),), path, name, kept, options, target)
 
 
 def _is_torn(parts: SplitResult) -> bool:

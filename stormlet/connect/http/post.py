@@ -20,8 +20,8 @@ import time
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
-from urllib.parse import urlencode
 
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+READ: Final = 2**16
+"""Bytes of an answer that are read, so that the connection may be used again; that of a longer one is closed."""
 SHOWN: Final = 300
 """Bytes of an answer that stand in the reason of a failure."""
 TRIES: Final = 3
@@ -129,8 +131,9 @@ class PostSession:
         self._address = address
         self._context = context
         self._client = client
-        self._base = f"{address.scheme}://{address.servers}/{address.path}"
-        self._query = f"?{urlencode(address.options)}" if address.options else ""
+        path, mark, query = address.target.partition("?")
+        self._base = f"{address.scheme}://{address.servers}/{path}"
+        self._query = mark + query
         self._policy: ReconnectPolicy = sink.settings.reconnects
         self._clock = asyncio.get_running_loop().time
         self._failures = 0
@@ -152,7 +155,7 @@ class PostSession:
         except aiohttp.ClientSSLError:
             raise BrokerRefused(f"{self._address} does not speak TLS as we do") from None
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ConnectionLost(f"{self._address} does not answer: {_words_of(error)}") from None
+            raise ConnectionLost(f"{self._address} {self._silence(error)}") from None
 
     async def write(self, items: Sequence[Item]) -> Sequence[Written]:
         """Call the service for each, and return when all have an answer that counts."""
@@ -235,21 +238,32 @@ class PostSession:
             async with call as response:
                 meaning = meaning_of(response.status)
                 if meaning is Meaning.DONE:
-                    await response.read()  # so that the connection is used again
+                    await _read_out(response.content)
                     return Answer(meaning, "")
                 said = (await response.content.read(SHOWN)).decode(errors="replace")
         except aiohttp.InvalidURL:
             return Answer(Meaning.NEVER, "the path makes no URL")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return Answer(Meaning.AWAY, f"does not answer: {_words_of(error)}")
+            return Answer(Meaning.AWAY, self._silence(error))
         words = f"answers {response.status} {response.reason or ''}".rstrip()
         words += f": {json.dumps(said)}" if said else ""
         return Answer(meaning, words, seconds_of(response.headers.get("Retry-After"), time.time()))
+
+    def _silence(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError) and not str(error):
+            return f"does not answer within {self._sink.timeout:g} s"
+        return f"does not answer: {str(error) or type(error).__name__}"
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
 
 
-def _words_of(error: Exception) -> str:
-    return str(error) or type(error).__name__
+async def _read_out(content: aiohttp.StreamReader) -> None:
+    """Read an answer to its end, if that is near. It counts already, whatever becomes of the rest."""
+    import aiohttp
+
+    read = 0
+    with suppress(aiohttp.ClientError, TimeoutError, OSError):
+        while read < READ and (piece := await content.readany()):
+            read += len(piece)

@@ -9,7 +9,7 @@ import subprocess
 import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +225,7 @@ async def test_paths_and_options_are_kept(service: Service) -> None:
     """``path`` is appended; what stands behind the question mark stays."""
     sink = http.Post[str](f"{service.url}?shop=a%20b", path=lambda value: f"/{value}/paid", method="PUT")
     await Sent(service, ["7"], sink).done()
-    assert service.calls[0][1][":path"] == "/orders/7/paid?shop=a+b"
+    assert service.calls[0][1][":path"] == "/orders/7/paid?shop=a%20b"
 
 
 async def test_a_value_that_makes_no_request_is_a_dead_letter(service: Service) -> None:
@@ -263,6 +263,57 @@ async def test_a_secret_is_sent_and_never_shown(
     assert service.calls[0][1]["Authorization"] == header
     seen += [caplog.text, *map(repr, sent.letters)]
     assert "hunter2" not in "\n".join(seen)
+
+
+async def test_a_service_that_says_nothing_fails_the_start() -> None:
+    """A black hole accepts connections, too."""
+    kept = list[asyncio.StreamWriter]()
+    async with await asyncio.start_server(lambda _, writer: kept.append(writer), "127.0.0.1", 0) as silent:
+        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/orders"
+        with pytest.raises(StartFailed, match=r"/orders does not answer within 0.2 s$"):
+            await Sent(Service(), ["a"], http.Post[str](url, timeout=0.2)).done()
+        for writer in kept:
+            writer.close()
+
+
+async def test_the_url_is_used_as_it_is_written(service: Service) -> None:
+    """An encoded slash is no slash, and an option may be there twice."""
+    url = service.url + "/a%2Fb%3Fc?tag=1&tag=2%2B2&flag"
+    await Sent(service, ["a"], http.Post[str](url)).done()
+    await Sent(service, ["b"], http.Post[str](url, path=lambda _: "more")).done()
+    assert [headers[":path"] for _, headers in service.calls] == [
+        "/orders/a%2Fb%3Fc?tag=1&tag=2%2B2&flag",
+        "/orders/a%2Fb%3Fc/more?tag=1&tag=2%2B2&flag",
+    ]
+
+
+async def test_an_answer_without_an_end_is_an_answer(service: Service) -> None:
+    """The status says that it is done: its body is not kept in memory, and nothing is called again."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        if request.method == "HEAD":
+            return web.Response()
+        await service.handle(request)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65536)
+                await asyncio.sleep(0)
+        return response
+
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", endless)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/orders"
+        async with asyncio.timeout(5):
+            await Sent(service, ["a", "b"], http.Post[str](url, timeout=1.0)).done()
+    finally:
+        await runner.cleanup()
+    assert sorted(service.bodies) == ["a", "b"]
 
 
 async def test_a_start_without_the_service_fails(service: Service) -> None:
