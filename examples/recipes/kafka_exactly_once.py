@@ -1,4 +1,4 @@
-"""Take orders from a Kafka topic, and write what each shop owes to another one, exactly once.
+"""Take orders from the Kafka topic ``sales``, and write what each shop owes to another one, exactly once.
 
 The positions of the partitions are in the file of the state, with the balance of each shop. The rows of an epoch go to
 the topic ``balances`` in one transaction, with a note of the epoch, so that one which comes again is passed over. The
@@ -75,9 +75,9 @@ def balances(url: str = "kafka://127.0.0.1:9092", count: int = 10_000) -> Topolo
     """Write orders to one topic and balances to another, until it is stopped."""
     topology = Topology("balances", state="balances.state")
     sold = topology.spout("sales", partial(sales, count))
-    place = kafka.Commit(url, "orders", Order, key=shop, create=4)
+    place = kafka.Commit(url, "sales", Order, key=shop, create=4)
     topology.bolt("place", place, sold.global_(), max_restarts=50, restart_window=600)
-    source = kafka.Topics(url, ["orders"], group="balances", as_=Order, create=4)
+    source = kafka.Topics(url, ["sales"], group="balances", as_=Order, create=4)
     orders = topology.spout("orders", source)
     added = topology.bolt("balance", Balancing, orders.fields("shop"))
     write = kafka.Commit(url, "balances", Balance, key=shop, create=4)

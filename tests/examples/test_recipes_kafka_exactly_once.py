@@ -79,7 +79,7 @@ def test_runs_that_are_killed_leave_each_balance_once(kafka: Broker, tmp_path: P
     output = run.communicate()[1].decode()
     assert run.returncode in (0, 143), output
     check(rows(kafka, "balances"))
-    assert len(rows(kafka, "orders")) == COUNT
+    assert len(rows(kafka, "sales")) == COUNT
 
 
 def check(bodies: list[bytes]) -> None:
