@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,27 @@ def test_a_part_of_the_url_that_nobody_would_heed_fails_the_start(source: Source
 
     with pytest.raises(StartFailed, match=words):
         asyncio.run(start())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lease": -1}, r"^lease=: expected `float` > 0.0$"),
+        ({"lease": "60"}, r"^lease=: expected `float`, got `str`$"),
+        ({"revoke_timeout": nan}, r"^revoke_timeout=: expected `float` >= 0.0$"),
+        ({"max_uncommitted": 0}, r"^max_uncommitted=: expected `int` >= 1$"),
+        ({"trim": "all"}, r"^trim=: invalid enum value 'all'$"),
+        ({"password": "hunter2"}, r"^password=: expected `Secret`, got `str`; Secret.from_environment"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_where_it_is_written(options: Any, words: str) -> None:
+    """And not shown, as it may be a password."""
+    with pytest.raises(InvalidTopology, match=words) as refused:
+        redis.Stream("redis://here", "orders", group="billing", **options)
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_value_of_a_sink_is_refused_where_it_is_written() -> None:
+    """As one of a source is."""
+    with pytest.raises(InvalidTopology, match=r"^size=: expected `int` >= 1$"):
+        redis.Add[str]("redis://here", "orders", size=0)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Capabilities, Settles
 from stormlet.core.settlement.reconnects import ReconnectPolicy
+from stormlet.errors import InvalidTopology
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+AtLeastOne: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class SourceOptions(TypedDict, total=False):
@@ -41,28 +46,28 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """It counts before the one of the URL."""
     ordered_by: Callable[[Any], Hashable] | None = None
     """The key of a value: one message of each key is under way at a time, so that replays keep the order (law R7)."""
-    settle_every: float | None = None
+    settle_every: NotNegative | None = None
     """Seconds for which the driver gathers what the broker is to be told; None: 0.5 where positions are committed, else
     none, so that what comes while one settlement is under way is the next one."""
-    revoke_timeout: float = 30.0
+    revoke_timeout: NotNegative = 30.0
     """Seconds for which a partition that is given to somebody else waits for its trees (law R2)."""
-    closing_timeout: float | None = None
+    closing_timeout: NotNegative | None = None
     """Seconds for which the end waits for the last settlement; None: as long as the drain may take, and a second at
     least; ten where there is no drain, or none with a deadline (law R6)."""
-    max_hold: float = 3600.0
+    max_hold: NotNegative = 3600.0
     """Seconds for which a message is held by renewing its lease (law R4)."""
-    max_uncommitted: int = 10_000
+    max_uncommitted: AtLeastOne = 10_000
     """Messages of one partition behind the first that is open; beyond, the partition is paused (law R1)."""
-    max_buffer_bytes: int = 64 * 2**20
+    max_buffer_bytes: AtLeastOne = 64 * 2**20
     """Bytes of messages that have come and are not emitted (law R5)."""
-    max_message_bytes: int = 16 * 2**20
+    max_message_bytes: AtLeastOne = 16 * 2**20
     """Bytes of a body; a larger one is a dead letter (law R6)."""
-    give_up: float = 300.0
+    give_up: NotNegative = 300.0
     """Seconds for which a broker may refuse a connection that it has given before; then the topology crashes (law R8).
     """
     reconnects: ReconnectPolicy = ReconnectPolicy()
     """The pauses before attempts at a lost connection."""
-    lag_every: float = 5.0
+    lag_every: Positive = 5.0
     """Seconds between two questions for the lag."""
 
     def gathering(self, capabilities: Capabilities) -> float:
@@ -76,12 +81,26 @@ def split_options(options: Mapping[str, object], kind: type[S]) -> tuple[S, Sour
     """Return the settings that only this kind of source has, and the options that all sources have."""
     others = dict(options)
     ours = {name: others.pop(name) for name in kind.__struct_fields__ if name in others}
-    return kind(**ours), cast("SourceOptions", others)
+    return checked(kind(**ours)), cast("SourceOptions", others)
+
+
+def checked(settings: S) -> S:
+    """Return the settings, or raise :class:`~stormlet.errors.InvalidTopology`, which names one that cannot be. It shows
+    no value, as that may be a password."""
+    try:
+        msgspec.convert(msgspec.structs.asdict(settings), type(settings))
+    except msgspec.ValidationError as error:
+        said, _, place = str(error).partition(" - at `$.")
+        name = place.rstrip("`")
+        way_out = "; Secret.from_environment and Secret.from_file make one" if name == "password" else ""
+        raise InvalidTopology(f"{name}=: {said[:1].lower()}{said[1:]}{way_out}") from None
+    return settings
 
 
 def source_settings(options: SourceOptions) -> SourceSettings:
-    """Return the settings; raise :class:`TypeError` for an unknown name."""
-    return SourceSettings(**cast("dict[str, Any]", options))
+    """Return the settings; raise :class:`TypeError` for an unknown name, and :class:`~stormlet.errors.InvalidTopology`
+    for a value that cannot be."""
+    return checked(SourceSettings(**cast("dict[str, Any]", options)))
 
 
 class SinkOptions(TypedDict, total=False):
@@ -100,13 +119,13 @@ class SinkSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     password: Secret | None = None
     """It counts before the one of the URL."""
-    size: int = 500
+    size: AtLeastOne = 500
     """Values that are written together at most."""
-    within: float = 0.01
+    within: NotNegative = 0.01
     """Seconds for which the first of them waits for others."""
-    at_once: int = 1
+    at_once: AtLeastOne = 1
     """Batches that are written at a time."""
-    give_up: float = 300.0
+    give_up: NotNegative = 300.0
     """Seconds for which a broker may refuse a connection that it has given before; then the topology crashes (law R8).
     """
     reconnects: ReconnectPolicy = ReconnectPolicy()
@@ -114,5 +133,6 @@ class SinkSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sink_settings(options: SinkOptions) -> SinkSettings:
-    """Return the settings; raise :class:`TypeError` for an unknown name."""
-    return SinkSettings(**cast("dict[str, Any]", options))
+    """Return the settings; raise :class:`TypeError` for an unknown name, and :class:`~stormlet.errors.InvalidTopology`
+    for a value that cannot be."""
+    return checked(SinkSettings(**cast("dict[str, Any]", options)))

@@ -9,7 +9,7 @@ import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions, split_options
+from stormlet.connect.driver.options import Positive, SourceOptions, split_options
 from stormlet.connect.nats.connection import Connection, Tls
 from stormlet.connect.nats.jetstream import JetStream, Wanted
 from stormlet.connect.nats.session import StreamSession
@@ -38,7 +38,7 @@ class StreamOptions(SourceOptions, total=False):
 class StreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Options of :class:`Stream`, beside those of all sources."""
 
-    lease: float = 30.0
+    lease: Positive = 30.0
     """Seconds for which a message is this task's without a word of it, the ``ack_wait`` of a new consumer. The task
     says so after each third; messages of a task that has died go to others after this time."""
     subjects: Sequence[str] = ()

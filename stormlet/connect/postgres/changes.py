@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack, overload
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SourceOptions, split_options
+from stormlet.connect.driver.options import AtLeastOne, Positive, SourceOptions, split_options
 from stormlet.connect.postgres.capture import ChangesSession
 from stormlet.connect.postgres.connection import Tls, connected
 from stormlet.connect.postgres.pgoutput import Change
@@ -26,7 +26,7 @@ class ChangesOptions(SourceOptions, total=False):
 
     create: bool | Sequence[str]
     poll: float
-    warn_bytes: int
+    warn_bytes: AtLeastOne
     ca_file: str | None
     insecure: bool
 
@@ -37,9 +37,9 @@ class ChangesSettings(msgspec.Struct, frozen=True, kw_only=True):
     create: bool | Sequence[str] = False
     """Make the publication and the slot if they are not there, instead of refusing to start: for these tables, or, with
     True, for all. The first change that comes is then the first one after that."""
-    poll: float = 0.2
+    poll: Positive = 0.2
     """Seconds between two looks for more."""
-    warn_bytes: int = 2**30
+    warn_bytes: AtLeastOne = 2**30
     """Bytes of WAL that the server keeps for the slot, beyond which there is a warning: they fill its disk."""
     ca_file: str | None = None
     """A file with the certificates of authorities to trust, instead of the system's."""

@@ -8,7 +8,7 @@ import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions, split_options
+from stormlet.connect.driver.options import Positive, SourceOptions, split_options
 from stormlet.connect.postgres.connection import Tls, connected
 from stormlet.connect.postgres.session import QueueSession
 from stormlet.connect.postgres.table import check_queue
@@ -32,10 +32,10 @@ class QueueOptions(SourceOptions, total=False):
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Options of :class:`Queue`, beside those of all sources."""
 
-    lease: float = 60.0
+    lease: Positive = 60.0
     """Seconds for which a row is this task's without a word of it. The task says so after each third; rows of a task
     that has died go to others after this time."""
-    poll: float = 1.0
+    poll: Positive = 1.0
     """Seconds after which rows are looked for that came without a notification."""
     create: bool = False
     """Make the table if there is none, instead of refusing to start."""

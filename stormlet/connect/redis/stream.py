@@ -8,7 +8,7 @@ import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions, split_options
+from stormlet.connect.driver.options import Positive, SourceOptions, split_options
 from stormlet.connect.redis.client import Client, TlsOptions, check_address, connecting
 from stormlet.connect.redis.consumers import own_name, token_of
 from stormlet.connect.redis.entries import BODY
@@ -36,7 +36,7 @@ class StreamOptions(SourceOptions, total=False):
 class StreamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Options of :class:`Stream`, beside those of all sources."""
 
-    lease: float = 60.0
+    lease: Positive = 60.0
     """Seconds for which an entry is this task's without a word of it. It says so after each third; entries of a task
     that has died go to others after this time."""
     body: str = BODY
