@@ -119,9 +119,9 @@ class Rabbit(Place):
         return await self.bodies(self._done)
 
 
-def through(url: str, port: int) -> str:
+def through(url: str, port: int, options: str = "?heartbeat=1") -> str:
     """The same URL with another port, and heartbeats each second."""
-    return f"{url.rpartition(':')[0]}:{port}/?heartbeat=1"
+    return f"{url.rpartition(':')[0]}:{port}/{options}"
 
 
 def consuming(

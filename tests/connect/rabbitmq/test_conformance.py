@@ -121,7 +121,7 @@ class RealRabbitMQ(Bench):
     def source(self, **options: Any) -> Source[Any]:
         self._is_consumed = True
         rejects = self.rules.has_dead_letters
-        url = through(self._broker.url, self._proxy.port) + ("?heartbeat=1" if self._beats else "")
+        url = through(self._broker.url, self._proxy.port, "?heartbeat=1" if self._beats else "")
         return Watched(self, url, rejects=rejects, **options)
 
     def needs(self, *faults: str) -> None:
