@@ -19,6 +19,7 @@ cdef class _Turns:
     cdef object _waiting
     cdef list _returned
     cdef Py_ssize_t _entering
+    cdef list _callbacks
     cdef bint _watched
     cdef bint _opened
     cdef bint _exhausted

@@ -111,6 +111,10 @@ class Slices(Protocol):
         ``awaited`` says whether anything may have been awaited in that chunk, ``now`` is the time if it is known."""
         ...
 
+    def call_next(self, callback: Callable[[], None]) -> None:
+        """Have this called once, at the beginning of the next iteration. It must not raise."""
+        ...
+
     def go_on(self, now: float, in_slice: bool) -> bool:
         """To be asked by what has executed one tuple until now, and would execute another one: whether it may. If not,
         it must await :meth:`turn`. ``in_slice`` says that it has awaited nothing since it was allowed to the last time;
@@ -134,6 +138,7 @@ class _Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returned: list[asyncio.Future[None]] = []
         self._entering = 0
+        self._callbacks: list[Callable[[], None]] = []
         self._watched = False
         self._opened = False
         self._exhausted = False
@@ -153,6 +158,10 @@ class _Turns:
             # Callbacks that are made in this iteration run in the next: so that is noticed before most of its
             # slices.
             self._loop.call_soon(self._next_iteration)
+
+    def call_next(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+        self.watch()
 
     async def turn(self) -> None:
         queue: deque[asyncio.Future[None]] | list[asyncio.Future[None]] = self._waiting
@@ -189,6 +198,10 @@ class _Turns:
                     waiter.set_result(None)
                     self._entering += 1
                 self._waiting.popleft()
+        if self._callbacks:
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                callback()
 
     def _has_budget(self) -> bool:
         if not self._opened:
@@ -234,7 +247,6 @@ class TimedSlices(_Turns):
             self.watch()
         elif now >= self._until:
             self._exhausted = True
-        self._last = now
         return not self._exhausted
 
     def _spend(self, pace: Pace, now: float) -> bool:

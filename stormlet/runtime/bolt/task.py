@@ -38,6 +38,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.bolt.awaited_call import AwaitedCall
 from stormlet.runtime.bolt.batches import TimeoutResets
 from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
@@ -322,6 +323,8 @@ class BoltTask(Task):
             if happened is not None:
                 self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
+                if type(happened) is AwaitedCall:
+                    happened.continue_with(self.worker, rest)
                 raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
                 if raised is not None:
