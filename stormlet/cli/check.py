@@ -12,7 +12,7 @@ from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.formats import MARKS, without_marks
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import can_show, write_text
-from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions
+from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, misnamed_connections
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 from stormlet.model.checks.durable import check_epochs
@@ -80,9 +80,11 @@ def _state(inspection: Inspection, width: int) -> str:
 
 
 def ignored_settings(inspection: Inspection) -> Iterator[Finding]:
-    """Storm's names that have no effect here."""
+    """Storm's names that have no effect here, and addresses of other components."""
     for name, (origin, reason) in inspection.settings.ignored.items():
         yield Finding("ignored", None, f"{origin}: {name} has no effect: {reason}", "leave it out")
+    for words in misnamed_connections(inspection.components):
+        yield Finding("ignored", None, words, "give it the name of a source or sink, or leave it out")
 
 
 def report(headline: str, found: list[Finding], width: int) -> str:

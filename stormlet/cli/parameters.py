@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -169,10 +169,21 @@ def effective_settings(
     return lay((*_of_file(config), *_of_environment(os.environ), *command_line))
 
 
-def warn_of_ignored(settings: Layered, topology: str) -> None:
-    """Log each of Storm's names that has no effect here, with its place and the reason."""
+def warn_of_ignored(settings: Layered, topology: Topology) -> None:
+    """Log what has no effect here, with the reason: names of Storm's, and addresses of other components."""
     for name, (origin, reason) in settings.ignored.items():
-        logger.warning("%s: %s has no effect: %s", origin, name, reason, extra=log_fields(topology))
+        logger.warning("%s: %s has no effect: %s", origin, name, reason, extra=log_fields(topology.name))
+    if SETTINGS:
+        for words in misnamed_connections(topology.describe().components):
+            logger.warning("%s", words, extra=log_fields(topology.name))
+
+
+def misnamed_connections(components: Collection[str]) -> Iterator[str]:
+    """The tables ``[connect.NAME]`` of the file that are of none of these components."""
+    for name in sorted(SETTINGS.keys() - set(components)):
+        near = [repr(each) for each in get_close_matches(name, components)]
+        hint = f", but has {' and '.join(near)}" if near else ""
+        yield f"[connect.{name}] has no effect: the topology has no component {name!r}{hint}"
 
 
 def _of_file(path: Path | None) -> Iterator[Layer]:

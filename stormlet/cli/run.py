@@ -160,7 +160,7 @@ def run(
                 begin(master)
                 topology = options.topology(target)
                 with logging_to_standard_error(log_level, quiet=quiet):
-                    warn_of_ignored(settings, topology.name)
+                    warn_of_ignored(settings, topology)
                     notes = _notes(topology, settings)
                     choices = BatchOptions(settings.values, files, staging, dead_letters, seed, quiet, notes)
                     result = _session_on_spark(topology, choices, errors).run()
@@ -186,7 +186,7 @@ def run(
                     logging_to_standard_error(log_level, quiet=quiet),
                     asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
                 ):
-                    warn_of_ignored(how.settings, topology.name)
+                    warn_of_ignored(how.settings, topology)
                     session = Session(topology, replace(how, page=page), runner.get_loop(), output, errors)
                     result = session.run()
                     write(result)  # before the wait, in which a signal kills

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from stormlet import Topology
 from stormlet.cli import main
 from stormlet.cli import parameters as settings_module
 from stormlet.cli.parameters import (
@@ -100,7 +101,7 @@ def test_storms_names_without_effect_are_warned_of_once(caplog: pytest.LogCaptur
     """With the place and the reason; their values may be anything, tables too."""
     FILE.write_text("topology.workers = 4\n[topology.component.resources.map]\ncpu = 2\n", "utf-8")
     settings = effective_settings(FILE, ["topology.workers=2"])
-    warn_of_ignored(settings, "words")
+    warn_of_ignored(settings, Topology("words"))
     assert settings.values == {}
     assert {(each.name, each.levelno, getattr(each, "topology", "")) for each in caplog.records} == {
         (settings_module.__name__, logging.WARNING, "words")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stormlet import InvalidConfiguration, InvalidTopology, StartFailed, Topology
-from stormlet.cli.parameters import effective_settings
+from stormlet.cli.parameters import effective_settings, misnamed_connections, warn_of_ignored
 from stormlet.connect import kafka, kestrel, nats, postgres, rabbitmq, redis
 from stormlet.connect.address import SETTINGS, found_address, read_address
 from stormlet.connect.secrets import Secret
@@ -133,6 +133,21 @@ def test_a_mistake_in_the_toml_file_is_named(tmp_path: Path, text: str) -> None:
         InvalidConfiguration, match=r"production\.toml: (connect has a table|\[connect.orders\] has)"
     ):
         effective_settings(file, ())
+
+
+def test_a_table_of_no_component_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By ``run``, and by ``check``, with the name that was probably meant."""
+    monkeypatch.setitem(SETTINGS, "ordrs", {"url": "kestrel://q1"})
+    monkeypatch.setitem(SETTINGS, "orders", {"url": "kestrel://q2"})
+    topology = Topology("shop")
+    topology.spout("orders", kestrel.Queue("kestrel://q1", "orders"))
+    warn_of_ignored(effective_settings(None, ()), topology)
+    words = "[connect.ordrs] has no effect: the topology has no component 'ordrs', but has 'orders'"
+    assert caplog.messages == [words]
+    assert list(misnamed_connections(["orders"])) == [words]
+    assert list(misnamed_connections(["orders", "ordrs"])) == []
 
 
 @pytest.mark.simulated_time
