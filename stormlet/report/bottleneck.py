@@ -279,7 +279,7 @@ def _pending(view: Limits) -> Bottleneck | None:
         )
     are_pending = f"{spout.pending:,} messages are pending, and nothing is busy"
     if not spout.pending:  # the run has ended
-        are_pending = "as many messages as may be were pending, and nothing was busy"
+        are_pending = "its max_spout_pending was reached, and nothing was busy"
     return _found(
         id,
         BottleneckKind.PENDING,

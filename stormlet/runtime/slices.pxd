@@ -27,6 +27,7 @@ cdef class _Turns:
     cdef bint _has_budget(self) except -1
     cpdef watch(self)
     cdef _open(self)
+    cdef _call_all(self)
 
 cdef class TimedSlices(_Turns):
     cdef double _budget

@@ -112,7 +112,7 @@ class Slices(Protocol):
         ...
 
     def call_next(self, callback: Callable[[], None]) -> None:
-        """Have this called once, at the beginning of the next iteration. It must not raise."""
+        """Have this called once, at the beginning of the next iteration."""
         ...
 
     def go_on(self, now: float, in_slice: bool) -> bool:
@@ -199,9 +199,18 @@ class _Turns:
                     self._entering += 1
                 self._waiting.popleft()
         if self._callbacks:
-            callbacks, self._callbacks = self._callbacks, []
-            for callback in callbacks:
+            self._call_all()
+
+    def _call_all(self) -> None:
+        due, self._callbacks = self._callbacks, []
+        rest = iter(due)
+        try:
+            for callback in rest:
                 callback()
+        except BaseException:  # which ends the process, or is meant to
+            self._callbacks[:0] = rest
+            self.watch()
+            raise
 
     def _has_budget(self) -> bool:
         if not self._opened:

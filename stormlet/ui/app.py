@@ -19,7 +19,7 @@ from stormlet.runtime.run.handle import Running
 from stormlet.ui.access import Access, checked
 from stormlet.ui.answers import NotFound, answer, problem
 from stormlet.ui.assets import assets
-from stormlet.ui.compression import Compression
+from stormlet.ui.compression import Compression, takes_gzip
 from stormlet.ui.guard import Guard, Receive, Scope, Send, own_path
 from stormlet.ui.openapi import document
 from stormlet.ui.page_api import PageApi, Pages
@@ -91,11 +91,11 @@ class App:
 
         def text() -> tuple[bytes, dict[str, str]]:
             body, content_type = exposition(collector, request.headers.get("accept", ""))
-            headers = {"content-type": content_type}
-            if "accept-encoding" not in request.headers:
+            headers = {"content-type": content_type, "vary": "Accept-Encoding"}
+            if not takes_gzip(request.headers.get("accept-encoding", "")):
                 return body, headers
             # Here, and not by the middleware: that would do it on the loop.
-            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
+            headers["content-encoding"] = "gzip"
             return gzip.compress(body, FAST), headers
 
         body, headers = await asyncio.to_thread(text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
+from operator import index
+from typing import Annotated, Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 
@@ -88,13 +90,23 @@ def checked(settings: S) -> S:
     """Return the settings, or raise :class:`~stormlet.errors.InvalidTopology`, which names one that cannot be. It shows
     no value, as that may be a password."""
     try:
-        msgspec.convert(msgspec.structs.asdict(settings), type(settings))
+        given = {name: _plain(value) for name, value in msgspec.structs.asdict(settings).items()}
+        msgspec.convert(given, type(settings))
     except msgspec.ValidationError as error:
         said, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`")
         way_out = "; Secret.from_environment and Secret.from_file make one" if name == "password" else ""
         raise InvalidTopology(f"{name}=: {said[:1].lower()}{said[1:]}{way_out}") from None
     return settings
+
+
+def _plain(value: object) -> object:
+    """A number of NumPy's, or of another kind of its own, as Python's; a path as text."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", value))
+    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else value
 
 
 def source_settings(options: SourceOptions) -> SourceSettings:

@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 READ: Final = 2**16
 """Bytes of an answer that are read, so that the connection may be used again; that of a longer one is closed."""
+READS_WITHIN: Final = 1.0
+"""Seconds for which such an answer is read."""
 SHOWN: Final = 300
 """Bytes of an answer that stand in the reason of a failure."""
 TRIES: Final = 3
@@ -265,5 +267,6 @@ async def _read_out(content: aiohttp.StreamReader) -> None:
 
     read = 0
     with suppress(aiohttp.ClientError, TimeoutError, OSError):
-        while read < READ and (piece := await content.readany()):
-            read += len(piece)
+        async with asyncio.timeout(READS_WITHIN):
+            while read < READ and (piece := await content.readany()):
+                read += len(piece)

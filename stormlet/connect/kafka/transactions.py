@@ -124,8 +124,10 @@ class Transactions:
             self._producer.send_offsets_to_transaction([self._partition(epoch)], self._group, CALL)
             self._producer.commit_transaction(CALL)
         except Exception as error:
-            reason = self._reason(error, epoch)
-            self._abort()
+            try:
+                reason = self._reason(error, epoch)
+            finally:
+                self._abort()
             raise reason from None
         self.last = epoch
 

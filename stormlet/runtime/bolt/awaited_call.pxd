@@ -14,6 +14,10 @@ cdef class AwaitedCall:
     cdef object _rest
     cdef Worker _next_worker
     cdef object _observer
+    cdef public Py_ssize_t followers
+    cdef public double last_began
+    cdef public bint must_wait
+    cdef double _now
 
     cdef _step(self, thrown)
     @cython.locals(outbox=Outbox)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Generator, Iterator
+from operator import length_hint
 from typing import Any, cast
 
 from stormlet.runtime.bolt.observer import ExecutionObserver
@@ -16,7 +17,7 @@ class AwaitedCall:
     """A pause that steps the user's coroutine by hand.
 
     One that returns without having been suspended has awaited nothing, and the slice goes on. Where it is suspended,
-    everything that is unsent leaves before (law F1).
+    the outbox sees to what is unsent (law F1).
 
     If the task says how to :meth:`continue_with`, the next call follows within the same pause, as long as each comes
     back at once: to end the pause and to begin another one costs as much as such a call.
@@ -34,6 +35,13 @@ class AwaitedCall:
         self._rest: Iterator[AnyTuple] | None = None
         self._next_worker = worker
         self._observer: ExecutionObserver | None = None
+        self.followers = 0
+        """The number of inputs that were executed after the first one."""
+        self.last_began = 0.0
+        """The time when the last of them began."""
+        self._now = 0.0
+        self.must_wait = False
+        """True if the next call must wait for its turn, in a later iteration of the loop."""
 
     def continue_with(self, worker: Worker, rest: Iterator[AnyTuple]) -> None:
         """Execute these inputs afterwards, by this worker, which may be around that of the call."""
@@ -88,7 +96,10 @@ class AwaitedCall:
     def _suspend(self) -> None:
         self._suspended = True
         outbox = self._worker.outbox
-        outbox.suspend_call()
+        if self._rest is not None and length_hint(self._rest):
+            outbox.suspend_call()
+        else:
+            outbox.suspend()
         self._before = outbox.occupation.switch(AWAITING)
 
     def _resume(self) -> None:
@@ -138,6 +149,8 @@ class AwaitedCall:
         """Execute further inputs, until something must be awaited."""
         worker = self._next_worker
         for tup in rest:
+            self.followers += 1
+            self.last_began = self._now
             try:
                 happened: object = worker.work((tup,))
             except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
@@ -159,11 +172,11 @@ class AwaitedCall:
     def _may_go_on(self) -> bool:
         """True if the next input may be executed in this pause. If not, the task has to look first."""
         wiring = self._worker.wiring
-        return (
-            not wiring.pending_calls
-            and wiring.observed.observer is self._observer
-            and wiring.slices.go_on(wiring.clock(), not self._suspended)
-        )
+        if wiring.pending_calls or wiring.observed.observer is not self._observer:
+            return False
+        self._now = wiring.clock()
+        self.must_wait = not wiring.slices.go_on(self._now, not self._suspended)
+        return not self.must_wait
 
     def _follow(self, call: AwaitedCall) -> None:
         """Step this call from now on."""

@@ -14,6 +14,7 @@ cdef class Outbox:
     cdef object _call_next
     cdef object _clock
     cdef object _failed
+    cdef bint _is_unsent
     cdef bint _may_put_off
     cdef object _loop
     cdef double _until

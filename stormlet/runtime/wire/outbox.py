@@ -68,6 +68,7 @@ class Outbox:
         "_call_next",
         "_clock",
         "_failed",
+        "_is_unsent",
         "_loop",
         "_may_put_off",
         "_until",
@@ -114,6 +115,8 @@ class Outbox:
         """True if a flush is certain to come; follows from the state."""
         self._until = 0.0
         """The time up to which a scheduled flush may be put off."""
+        self._is_unsent = False
+        """True if nothing was flushed since a call was suspended."""
         self._may_put_off = False
         """True if a scheduled flush is put off when it comes: a call was suspended just now, or has come back."""
         self.sliced = True
@@ -153,6 +156,7 @@ class Outbox:
         code does."""
         # A slice that is left by an await may never be gone on with: its unsent items must not depend on that.
         self._move(SUSPEND)
+        self._may_put_off = self._is_unsent = False
         if not self.armed:
             self.arm()
 
@@ -160,15 +164,17 @@ class Outbox:
         """A call is about to be suspended after which others wait: as :meth:`suspend`, but it is seen first if the call
         comes back at once."""
         self._move(SUSPEND)
+        self._is_unsent = True
         if not self.armed:
             self.arm()
             self._may_put_off = True
+            self._until = self._clock() + LONGEST_PUT_OFF
 
     def come_back(self) -> bool:
         """A call that was suspended is over, and the task goes on. Returns True if nothing was flushed meanwhile, as
         the call took no more than an iteration of the loop or two; then a scheduled flush is put off (law F1)."""
-        is_prompt = self.armed
-        self._may_put_off = True
+        is_prompt = self._is_unsent
+        self._may_put_off = is_prompt
         self.enter()
         return is_prompt
 
@@ -176,13 +182,12 @@ class Outbox:
         """The slice ends."""
         # Flushed while the state still says that a flush is certain: what a wake-up delivers here arms nothing.
         self.flush()
+        self._may_put_off = False
         self._move(LEAVE)
 
     def arm(self) -> None:
         """The first unsent item outside a slice asks for a flush."""
         self._call_next(self._flush_scheduled)
-        self._until = self._clock() + LONGEST_PUT_OFF
-        self._may_put_off = False
         self._move(ARM)
 
     def _move(self, moves: tuple[int, ...]) -> None:
@@ -287,6 +292,7 @@ class Outbox:
             self._may_put_off = False
             self._call_next(self._flush_scheduled)
             return
+        self._may_put_off = self._is_unsent = False
         try:
             self._move(FLUSH)
             self.flush()

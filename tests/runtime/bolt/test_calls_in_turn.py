@@ -113,3 +113,45 @@ async def test_calls_that_come_back_at_once_send_together() -> None:
         await running.finished()
     assert made == 400
     assert len(wakes) < 100
+
+
+async def test_a_slow_call_behind_quick_ones_is_measured_alone() -> None:
+    """Though all of them are made in one pause."""
+    topology = Topology("slow")
+
+    async def call(number: int) -> None:
+        await asyncio.sleep(0.2 if number % 100 == 99 else 0)
+
+    topology.bolt("call", call, topology.spout("numbers", range(400)).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        times = running.statistics().components["call"].execute_times
+        executed = running.statistics().components["call"].executed
+    assert executed == 400
+    assert times.count == 400
+    assert times.largest == pytest.approx(0.2, rel=0.05)
+    assert times.quantile(0.985) < 0.01
+
+
+async def test_nothing_of_a_lone_input_is_put_off() -> None:
+    """What its call has emitted before an await is executed as soon as that of any other task (law F1)."""
+    topology, iterations, passed = Topology("lone"), list[int](), 0
+
+    class Emits(BasicBolt[int, int]):
+        async def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.emit(passed)
+            await asyncio.sleep(0.05)
+
+    def see(before: int) -> None:
+        iterations.append(passed - before)
+
+    numbers = topology.spout("numbers", outputs=int)
+    topology.bolt("see", see, topology.bolt("emits", Emits, numbers.shuffle()).shuffle())
+    async with topology.run() as running:
+        for number in range(3):
+            tree = await running.emit(numbers, number)
+            for _ in range(10):
+                passed += 1
+                await asyncio.sleep(0)
+            await tree
+    assert max(iterations) <= 2

@@ -84,6 +84,20 @@ async def test_the_end_of_a_slice_sends_what_was_put_off() -> None:
     assert loop.outbox.come_back()
     loop.outbox.leave()
     assert loop.sent == 1
-    while loop.is_armed:
+    loop.outbox.ack(3, 4)
+    loop.pass_one()
+    assert loop.sent == 2
+    assert not loop.is_armed
+
+
+@pytest.mark.parametrize("away", [True, False])
+async def test_a_call_that_was_away_is_known_by_what_was_sent_meanwhile(away: bool) -> None:
+    """Also if its user code has acked something since, which armed another flush."""
+    loop = Iterations()
+    loop.outbox.suspend_call()
+    for _ in range(2 * away):
         loop.pass_one()
-    assert not loop.outbox.armed
+    loop.outbox.ack(3, 4)
+    if not loop.outbox.armed:
+        loop.outbox.arm()
+    assert loop.outbox.come_back() is not away
