@@ -91,11 +91,11 @@ class App:
 
         def text() -> tuple[bytes, dict[str, str]]:
             body, content_type = exposition(collector, request.headers.get("accept", ""))
-            headers = {"content-type": content_type, "vary": "Accept-Encoding"}
+            headers = {"content-type": content_type}
             if not takes_gzip(request.headers.get("accept-encoding", "")):
                 return body, headers
             # Here, and not by the middleware: that would do it on the loop.
-            headers["content-encoding"] = "gzip"
+            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
             return gzip.compress(body, FAST), headers
 
         body, headers = await asyncio.to_thread(text)

@@ -9,6 +9,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from stormlet import InvalidConfiguration, InvalidTopology, StartFailed, Topology
@@ -263,6 +264,20 @@ def test_a_value_that_cannot_be_is_refused_where_it_is_written(options: Any, wor
     with pytest.raises(InvalidTopology, match=words) as refused:
         redis.Stream("redis://here", "orders", group="billing", **options)
     assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_values_of_other_libraries_are_taken(tmp_path: Path) -> None:
+    """Numbers of NumPy's, and paths, as the clients take them."""
+    certificate: Any = tmp_path / "ca.pem"
+    queue = redis.Stream(
+        "redis://q",
+        "orders",
+        group="g",
+        lease=np.float64(2.5),
+        max_uncommitted=np.int64(5),
+        ca_file=certificate,
+    )
+    assert (queue.stream_settings.lease, queue.settings.max_uncommitted) == (2.5, 5)
 
 
 def test_a_value_of_a_sink_is_refused_where_it_is_written() -> None:

@@ -253,7 +253,7 @@ def test_a_run_that_has_ended_tells_no_number_of_what_is_pending() -> None:
     """Nor that none waits for its epoch."""
     case = replace(PENDING, spouts={"lines": spent(limited=0.9)}, epoch=EpochStatistics(3, 1.0, 0, {}))
     assert named(case) == (BottleneckKind.PENDING, "lines")
-    assert "as many messages as may be were pending, and nothing was busy: raise" in sentence(case)
+    assert "its max_spout_pending was reached, and nothing was busy: raise" in sentence(case)
 
 
 def test_places_are_raised_where_there_are_several() -> None:

@@ -172,7 +172,7 @@ class AwaitedCall:
     def _may_go_on(self) -> bool:
         """True if the next input may be executed in this pause. If not, the task has to look first."""
         wiring = self._worker.wiring
-        if wiring.pending_calls or wiring.observed.observer is not self._observer:
+        if wiring.observed.observer is not self._observer:
             return False
         self._now = wiring.clock()
         self.must_wait = not wiring.slices.go_on(self._now, not self._suspended)
