@@ -106,7 +106,7 @@ def _plain(value: object) -> object:
         return float(value)
     if isinstance(value, os.PathLike):
         return os.fspath(cast("os.PathLike[str]", value))
-    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else value
+    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool | type) else value
 
 
 def source_settings(options: SourceOptions) -> SourceSettings:
