@@ -111,10 +111,6 @@ class Slices(Protocol):
         ``awaited`` says whether anything may have been awaited in that chunk, ``now`` is the time if it is known."""
         ...
 
-    def call_next(self, callback: Callable[[], None]) -> None:
-        """Have this called once, at the beginning of the next iteration."""
-        ...
-
     def go_on(self, now: float, in_slice: bool) -> bool:
         """To be asked by what has executed one tuple until now, and would execute another one: whether it may. If not,
         it must await :meth:`turn`. ``in_slice`` says that it has awaited nothing since it was allowed to the last time;
@@ -138,7 +134,6 @@ class _Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returned: list[asyncio.Future[None]] = []
         self._entering = 0
-        self._callbacks: list[Callable[[], None]] = []
         self._watched = False
         self._opened = False
         self._exhausted = False
@@ -158,10 +153,6 @@ class _Turns:
             # Callbacks that are made in this iteration run in the next: so that is noticed before most of its
             # slices.
             self._loop.call_soon(self._next_iteration)
-
-    def call_next(self, callback: Callable[[], None]) -> None:
-        self._callbacks.append(callback)
-        self.watch()
 
     async def turn(self) -> None:
         queue: deque[asyncio.Future[None]] | list[asyncio.Future[None]] = self._waiting
@@ -198,19 +189,6 @@ class _Turns:
                     waiter.set_result(None)
                     self._entering += 1
                 self._waiting.popleft()
-        if self._callbacks:
-            self._call_all()
-
-    def _call_all(self) -> None:
-        due, self._callbacks = self._callbacks, []
-        rest = iter(due)
-        try:
-            for callback in rest:
-                callback()
-        except BaseException:  # which ends the process, or is meant to
-            self._callbacks[:0] = rest
-            self.watch()
-            raise
 
     def _has_budget(self) -> bool:
         if not self._opened:
@@ -256,6 +234,7 @@ class TimedSlices(_Turns):
             self.watch()
         elif now >= self._until:
             self._exhausted = True
+        self._last = now
         return not self._exhausted
 
     def _spend(self, pace: Pace, now: float) -> bool:

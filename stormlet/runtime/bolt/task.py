@@ -38,7 +38,6 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.bolt.awaited_call import AwaitedCall
 from stormlet.runtime.bolt.batches import TimeoutResets
 from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
@@ -319,11 +318,10 @@ class BoltTask(Task):
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
-            unfinished, call = False, None
+            unfinished = False
             if happened is not None:
                 self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
-                call = self._prolonged(happened)
                 raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
                 if raised is not None:
@@ -336,32 +334,17 @@ class BoltTask(Task):
             left = self._intake.left
             executed = before - left
             now = self._time()  # the end of this chunk, and the beginning of the next one
-            alone = executed
-            if call is not None and call.followers:
-                # All but the last call of a pause have come back at once; that one may have taken any time.
-                alone = 1
-                times.executed(call.last_began - began, executed - alone)
-                began = call.last_began
             # A wait for room says something of its consumers, not of this bolt.
-            times.executed(now - began - (self.outbox.waited - waited), alone)
+            times.executed(now - began - (self.outbox.waited - waited), executed)
             if times.follows:
-                times.follow(self.current, (now - began) / (alone or 1))
+                times.follow(self.current, (now - began) / (executed or 1))
             began = now
-            must_wait = call is not None and call.must_wait
-            if must_wait or self.slices.spent(pace, executed, awaited=happened is not None, now=now):
+            if self.slices.spent(pace, executed, awaited=happened is not None, now=now):
                 await self._next_slice()
                 began = self._time()
             if self._pending and not unfinished:
                 await self._make_pending_calls()
                 began = self._time()
-
-    def _prolonged(self, pause: object) -> AwaitedCall | None:
-        """Have an awaited call go on with the inputs that are left; None if the pause is something else."""
-        if type(pause) is not AwaitedCall:
-            return None
-        if self._intake.left:
-            pause.continue_with(self.worker, self._intake.rest)
-        return pause
 
     async def _next_slice(self) -> None:
         self.outbox.leave()
