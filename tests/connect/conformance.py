@@ -825,7 +825,9 @@ async def case_29_what_is_routed_nowhere_is_a_dead_letter(bench: Bench) -> None:
 async def case_30_a_writer_that_was_replaced_is_fenced(bench: Bench) -> None:
     """It has hung, and another run writes under its name: nothing more of it is there, and its run crashes."""
     bench.needs("fence")
-    with pytest.raises(TopologyCrashed, match=r"write.*(fenced by a newer instance|has taken the place of this one)"):
+    with pytest.raises(
+        TopologyCrashed, match=r"write.*(fenced by a newer instance|has taken the place of this one)"
+    ):
         await one_writer_after_another(bench)
     assert await bench.left() == [b"0001", b"0002"]
 
