@@ -26,7 +26,7 @@ class ChangesOptions(SourceOptions, total=False):
 
     create: bool | Sequence[str]
     poll: float
-    warn_bytes: AtLeastOne
+    warn_bytes: int
     ca_file: str | None
     insecure: bool
 
