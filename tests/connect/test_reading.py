@@ -14,7 +14,9 @@ from stormlet import Topology
 from stormlet.connect.address import Address
 from stormlet.connect.session import Capabilities, Delivery, SourceContext
 from stormlet.testing import Simulation
+from stormlet.testing.brokers import Broker
 from tests.connect.price import Listed, ListSession
+from tests.connect.runs import Consumer, connection
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
 
@@ -82,3 +84,23 @@ async def test_a_client_that_swallows_a_cancellation_does_not_hold_up_the_end(si
     async with topology.run() as running:
         async with asyncio.timeout(60):
             await running.finished()
+
+
+@pytest.mark.parametrize("latency", [0.001, 0.05])
+async def test_nothing_is_done_twice_as_connections_are_lost_that_receipts_survive(
+    latency: float, sim: Simulation
+) -> None:
+    """Although each connection begins with what is not settled, and some of it is while that is on its way (law R3)."""
+
+    async def work(body: bytes) -> None:
+        await asyncio.sleep(0.003 * (int(body) % 100))
+
+    consumer = Consumer(Broker("redis-7", latency=latency), work)
+    bodies = consumer.publish(1000)
+    async with consumer.run() as running:
+        while consumer.place.left:
+            await sim.advance(seconds=0.7)
+            consumer.broker.cut()
+        assert connection(running).reconnects > 4
+        assert connection(running).redelivered
+    assert consumer.processed == dict.fromkeys(bodies, 1)

@@ -60,9 +60,9 @@ class Holding:
         return None if held is None else held.since
 
     def add(self, held: Held) -> bool:
-        """A delivery has come. Returns False if its message is held already."""
+        """A delivery has come. Returns False if its message is held already, or was settled meanwhile."""
         is_new = self.receipts.add(held.id, held)
-        if self.leases is not None:
+        if self.leases is not None and held.id in self.receipts:
             self.leases.hold(held.id, held.since)
         return is_new
 
@@ -87,23 +87,22 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        held = self._take(id)
+        if self.leases is not None:
+            self.leases.release(id)
+        held = self.receipts.take(id)
         if held is not None:
             if held.place is not None and held.place.settle(held.number):
                 self._settling.note()
             self._over(id, held)
         return held
 
-    def _take(self, id: str) -> Held | None:
-        if self.leases is not None:
-            self.leases.release(id)
-        return self.receipts.take(id)
-
     # Given back.
 
     def give_back(self, id: str) -> None:
         """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
-        held = self._take(id)
+        if self.leases is not None:
+            self.leases.release(id)
+        held = self.receipts.give_back(id)
         if held is not None:
             self._tell_those_who_wait(id)
             if held.place is None and self._rules.can_return:

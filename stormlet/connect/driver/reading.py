@@ -162,6 +162,7 @@ class Reading:
             self._out.wake()
             if first < len(deliveries):
                 await asyncio.sleep(0)
+        self._holding.receipts.taken_in()
 
     def _take_some(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
         """Take messages until this time; return how many."""

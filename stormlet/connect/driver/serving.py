@@ -102,7 +102,7 @@ class Serving:
 
     async def _run(self, session: Session) -> Exception | None:
         """Run a session until it is lost: return the error that says so."""
-        works = [self._reading.read(session), self.tell(session)]
+        works = [self._read(session), self.tell(session)]
         if self._lag_every is not None:
             works.append(self._watch_lag(session, self._lag_every))
         tasks = [asyncio.get_running_loop().create_task(work) for work in works]
@@ -118,6 +118,12 @@ class Serving:
             await end(tasks)  # of a connection that is lost, or at the end: no read is spoilt by that
         return None
 
+    async def _read(self, session: Session) -> None:
+        """Read, once the broker knows what was settled before: it may deliver all else that is under way."""
+        if self._settling.survive:
+            await self._settling.told.wait()
+        await self._reading.read(session)
+
     async def _watch_lag(self, session: Session, every: float) -> None:
         while True:
             self._status.lag = await session.lag()
@@ -126,6 +132,7 @@ class Serving:
     def _lose(self) -> None:
         """The connection is lost, and with it whatever does not survive it."""
         if self._settling.survive:
+            self._holding.receipts.lost()
             self._settling.forget()
             return
         self._partitions.lose_all()

@@ -8,7 +8,8 @@ by chance. So receipts of earlier connections are kept apart. One that is settle
 broker does not hear of it.
 
 The same message may come again while its tree goes on. If the broker has stable names for its messages, that is seen:
-the message that is under way *adopts* the new receipt, and is not processed a second time.
+the message that is under way *adopts* the new receipt, and is not processed a second time. Where receipts survive, that
+holds, too, for a message that was settled while its delivery was on its way from the broker to the next connection.
 
 A message that is withdrawn is no longer this source's. If the broker delivers it once more, that is another message to
 the engine, of which the old one's outcome must say nothing. So the ids of messages have the number of withdrawals
@@ -26,7 +27,7 @@ R = TypeVar("R")
 class Receipts(Generic[R]):
     """The receipts of one source task, by message id."""
 
-    __slots__ = ("_held", "_old", "_survive", "connection", "stale", "withdrawals")
+    __slots__ = ("_held", "_is_known", "_old", "_settled", "_survive", "connection", "stale", "withdrawals")
 
     def __init__(self, *, survive: bool = False) -> None:
         """``survive`` says that receipts stay valid when the connection is lost."""
@@ -40,6 +41,10 @@ class Receipts(Generic[R]):
         self._held: dict[str, R] = {}
         self._old: dict[str, R] = {}
         """Those of earlier connections, which are not valid."""
+        self._settled: set[str] | None = None
+        """What was settled since a connection was lost, for as long as the next one delivers what is known."""
+        self._is_known = False
+        """True if some of the deliveries since the last :meth:`taken_in` were known."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._old)
@@ -50,6 +55,19 @@ class Receipts(Generic[R]):
     def __iter__(self) -> Iterator[str]:
         yield from self._old
         yield from self._held
+
+    def lost(self) -> None:
+        """The connection is lost. Where receipts survive that, the next one may deliver all that is under way, and some
+        of it is settled by then."""
+        if self._survive and self._settled is None:
+            self._settled = set()
+
+    def taken_in(self) -> None:
+        """All that a session delivered at once is added. If none of it was known, nothing that is settled comes
+        again."""
+        if not self._is_known:
+            self._settled = None
+        self._is_known = False
 
     def connected(self) -> int:
         """Begin another connection; return its number."""
@@ -64,10 +82,16 @@ class Receipts(Generic[R]):
         return f"{name}~{self.withdrawals}" if self.withdrawals else name
 
     def add(self, id: str, receipt: R) -> bool:
-        """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt."""
+        """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt, or
+        was settled while the delivery was on its way."""
+        if self._settled is not None and id in self._settled:
+            self._is_known = True
+            return False
         is_new = id not in self._held
         self._held[id] = receipt
-        return is_new and (not self._old or self._old.pop(id, None) is None)
+        is_new = is_new and (not self._old or self._old.pop(id, None) is None)
+        self._is_known |= not is_new
+        return is_new
 
     def get(self, id: str) -> R | None:
         """Return a receipt without settling it; None if there is none that is valid."""
@@ -80,6 +104,15 @@ class Receipts(Generic[R]):
         if receipt is None:
             self._old.pop(id, None)
             self.stale += 1
+        elif self._settled is not None:
+            self._settled.add(id)
+        return receipt
+
+    def give_back(self, id: str) -> R | None:
+        """Return a receipt whose message is to come again; None as :meth:`take` does."""
+        receipt = self.take(id)
+        if self._settled is not None:
+            self._settled.discard(id)
         return receipt
 
     def withdraw(self, ids: Iterable[str]) -> dict[str, R]:

@@ -25,6 +25,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """True if a delivery whose connection was lost counts."""
     double_ack_closes: bool = False
     """True if an ack of an unknown receipt closes the connection."""
+    begins_with_own: bool = False
+    """True if a connection begins with what its consumer was given before and has not acked."""
     heartbeat: float = 10.0
     """Seconds of silence after which a client counts its connection as lost."""
     partitions: int = 4
@@ -58,6 +60,7 @@ PROFILES: Final = {
             name="redis-7",
             schemes=("redis", "rediss", "valkey", "valkeys"),
             capabilities=_each(lease=60.0, receipts_survive=True, can_return=True),
+            begins_with_own=True,
         ),
         Profile(
             name="jetstream",

@@ -79,6 +79,11 @@ class Queue:
             self.deliveries += 1
         return deliveries
 
+    def lent_to(self, consumer: str) -> list[Any]:
+        """The receipts of what was delivered to this consumer, and is not settled."""
+        self.expire()
+        return [receipt for receipt, lent in self.lent.items() if lent.session.is_of(consumer)]
+
     def delivery(self, message: Stored, receipt: Any) -> Delivery:
         """One delivery of a message."""
         name = f"{self.name}@{message.number}" if self._profile.has_names else ""
@@ -165,6 +170,8 @@ class QueueSession:
         self._number = context.connection
         self._tags = 0
         self._finite = finite
+        self._consumer = context.consumer
+        self._own = queue.lent_to(self._consumer) if profile.begins_with_own else []
         self._interrupted = False
         self._lost = False
         self.most_lent = 0
@@ -176,6 +183,10 @@ class QueueSession:
         if self._profile.capabilities.receipts_survive:
             return (message.number, message.deliveries)
         return (self, self._tags)
+
+    def is_of(self, consumer: str) -> bool:
+        """True if it is this consumer's."""
+        return self._consumer == consumer
 
     def own(self, receipt: Any) -> Any:
         """The receipt as the queue knows it; tags are numbers from 1 in every connection, so that they are equal by
@@ -209,7 +220,8 @@ class QueueSession:
         until = loop.time() + timeout
         while True:
             self._check()
-            deliveries = self._queue.lend(self, min(most, self._credit - self._lent))
+            room = min(most, self._credit - self._lent)
+            deliveries = self._lend_own(room) or self._queue.lend(self, room)
             if deliveries:
                 self.most_lent = max(self.most_lent, self._lent)
                 took = self._latency()
@@ -224,6 +236,16 @@ class QueueSession:
             if left <= 0 or self._interrupted:
                 return []
             await self._wait(min(left, 1.0))
+
+    def _lend_own(self, most: int) -> list[Delivery]:
+        """Deliver once more what its consumer has had, and has not acked until now."""
+        own, deliveries = self._own, list[Delivery]()
+        while own and len(deliveries) < most:
+            receipt = own.pop(0)
+            if (lent := self._queue.lent.get(receipt)) is not None:
+                lent.session = self
+                deliveries.append(self._queue.delivery(lent.message, receipt))
+        return deliveries
 
     async def _wait(self, seconds: float) -> None:
         self._queue.changed.clear()

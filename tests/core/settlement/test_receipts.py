@@ -75,3 +75,32 @@ def test_a_broker_with_equal_tags_never_hears_of_the_wrong_message(steps: list[s
         elif step == "reconnect":
             receipts.connected()
     assert len(told) == len(set(told))
+
+
+def test_what_was_settled_meanwhile_is_known_at_the_next_connection() -> None:
+    """It may be delivered once more by then, until nothing that is delivered is known; and is not begun again."""
+    receipts = connected(survive=True)
+    for id in "abc":
+        receipts.add(id, f"receipt of {id}")
+    receipts.lost()
+    assert (receipts.take("a"), receipts.give_back("b")) == ("receipt of a", "receipt of b")
+    receipts.connected()
+    assert [receipts.add(id, f"receipt of {id}") for id in "abc"] == [False, True, False]
+    assert "a" not in receipts
+    receipts.taken_in()
+    receipts.take("c")
+    assert not receipts.add("c", "receipt of c")
+    receipts.taken_in()
+    assert receipts.add("d", "receipt of d")
+    receipts.taken_in()
+    assert receipts.add("a", "receipt of another a")
+
+
+def test_what_does_not_survive_is_begun_again() -> None:
+    """The broker knows nothing of what was settled meanwhile."""
+    receipts = connected()
+    receipts.add("a", "tag 1")
+    receipts.lost()
+    receipts.take("a")
+    receipts.connected()
+    assert receipts.add("a", "tag 1")
