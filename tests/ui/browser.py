@@ -65,7 +65,7 @@ class Look:
 
     async def until(self, condition: str) -> None:
         """Wait until a condition in JavaScript holds; Playwright's own way to wait for one is against the policy."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not await self.page.evaluate(condition):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 

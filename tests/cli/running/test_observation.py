@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from stormlet.cli.running import endings
 from stormlet.cli.running.endings import Ending, Stage
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.observation import Observation
@@ -44,8 +45,9 @@ def observe(
 
 
 @pytest.fixture
-def ending() -> Ending:
-    """Of a loop that never runs."""
+def ending(monkeypatch: pytest.MonkeyPatch) -> Ending:
+    """Of a loop that never runs, at a time that stands still."""
+    monkeypatch.setattr(endings, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     loop: Any = SimpleNamespace(call_soon_threadsafe=lambda *arguments: None)
     made = Ending(loop)
     made.stop = asyncio.Event().set
