@@ -111,8 +111,11 @@ class Connection:
                     **login(self.address, lambda: _check_tls(self.address, context)),
                 )
                 _check_tls(self.address, context)
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error, ConnectionLost) and context.is_used and tls.certificate is None:
+                # A server that asks for one hangs up behind its alert, which is then rarely read.
+                raise ConnectionLost(f"{error}; does the server ask for a certificate= and key=?") from None
             raise
 
     async def _complain(self, error: Exception) -> None:

@@ -167,11 +167,9 @@ async def test_a_client_has_a_certificate(certificate: tuple[str, str]) -> None:
         url = f"tls://{HOST}:{server.port}"
         tls = Tls(ca_file=certificate[0], certificate=certificate[0], key=certificate[1])
         assert await connects(url, tls)
-        # The server hangs up behind its alert, which a client on a busy machine has rarely read by then.
-        said = [await refusal(url, ca_file=certificate[0])]
-        while "ertificate" not in said[-1]:
-            assert len(said) < 100, said[-1]
-            said.append(await refusal(url, ca_file=certificate[0]))
+        # Although the server hangs up behind its alert, which a client on a busy machine has rarely read by then.
+        said = [await refusal(url, ca_file=certificate[0]) for _ in range(5)]
+        assert all("; does the server ask for a certificate= and key=?" in each for each in said)
         unreadable = await refusal(url, ca_file=certificate[0], certificate="none.pem")
         assert f"{certificate[0]} or none.pem cannot be used" in unreadable
 
