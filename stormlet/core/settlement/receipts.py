@@ -41,7 +41,7 @@ class Receipts(Generic[R]):
         self._held: dict[str, R] = {}
         self._old: dict[str, R] = {}
         """Those of earlier connections, which are not valid."""
-        self._settled: set[str] | None = None
+        self._settled: dict[str, None] | None = None
         """What was settled since a connection was lost, for as long as the next one delivers what is known."""
         self._is_known = False
         """True if some of the deliveries since the last :meth:`taken_in` were known."""
@@ -60,7 +60,7 @@ class Receipts(Generic[R]):
         """The connection is lost. Where receipts survive that, the next one may deliver all that is under way, and some
         of it is settled by then."""
         if self._survive and self._settled is None:
-            self._settled = set()
+            self._settled = {}
 
     def taken_in(self) -> None:
         """All that a session delivered at once is added. If none of it was known, nothing that is settled comes
@@ -105,14 +105,14 @@ class Receipts(Generic[R]):
             self._old.pop(id, None)
             self.stale += 1
         elif self._settled is not None:
-            self._settled.add(id)
+            self._settled[id] = None
         return receipt
 
     def give_back(self, id: str) -> R | None:
         """Return a receipt whose message is to come again; None as :meth:`take` does."""
         receipt = self.take(id)
         if self._settled is not None:
-            self._settled.discard(id)
+            self._settled.pop(id, None)
         return receipt
 
     def withdraw(self, ids: Iterable[str]) -> dict[str, R]:
