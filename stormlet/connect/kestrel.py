@@ -17,10 +17,12 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar, Unpack, overload
 
+import msgspec
+
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
 from stormlet.connect.driver.ending import end
-from stormlet.connect.driver.options import SinkOptions, SourceOptions
+from stormlet.connect.driver.options import AtLeastOne, SinkOptions, SourceOptions, checked
 from stormlet.connect.session import (
     DONE,
     Capabilities,
@@ -48,6 +50,12 @@ ANSWERS_WITHIN: Final = 10.0
 PIECE: Final = 2**16
 """Bytes of a body that are sent or read at a time."""
 ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
+
+
+class QueueSettings(msgspec.Struct, frozen=True):
+    """Options that only these sources have."""
+
+    connections: AtLeastOne
 
 
 class Queue(Source[T]):
@@ -83,10 +91,10 @@ class Queue(Source[T]):
         **options: Unpack[SourceOptions],
     ) -> None:
         """``connections`` items may be under way, and no more than ``max_spout_pending``. Raises :class:`ValueError`
-        for a name that is none to the protocol."""
+        for a name that is none to the protocol, and :class:`~stormlet.errors.InvalidTopology` for less than one."""
         super().__init__(url, as_=as_, **options)
         self.queue = checked_name(queue)
-        self.connections = connections
+        self.connections = checked(QueueSettings(connections)).connections
 
     @property
     def capabilities(self) -> Capabilities:

@@ -14,7 +14,7 @@ import pytest
 
 from stormlet import InvalidConfiguration, InvalidTopology, StartFailed, Topology
 from stormlet.cli.parameters import effective_settings, misnamed_connections, warn_of_ignored
-from stormlet.connect import kafka, kestrel, nats, postgres, rabbitmq, redis
+from stormlet.connect import http, kafka, kestrel, nats, postgres, rabbitmq, redis
 from stormlet.connect.address import SETTINGS, found_address, read_address
 from stormlet.connect.secrets import Secret
 from stormlet.connect.source import Source
@@ -284,3 +284,9 @@ def test_a_value_of_a_sink_is_refused_where_it_is_written() -> None:
     """As one of a source is."""
     with pytest.raises(InvalidTopology, match=r"^size=: expected `int` >= 1$"):
         redis.Add[str]("redis://here", "orders", size=0)
+    with pytest.raises(InvalidTopology, match=r"^timeout=: expected `float` > 0"):
+        http.Post("http://here", timeout=-1)
+    with pytest.raises(InvalidTopology, match=r"^tries=: expected `int` >= 1$"):
+        http.Post("http://here", tries=0)
+    with pytest.raises(InvalidTopology, match=r"^connections=: expected `int` >= 1$"):
+        kestrel.Queue("kestrel://here", "lines", connections=0)

@@ -23,8 +23,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
+import msgspec
+
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import AtLeastOne, Positive, SinkOptions, checked
 from stormlet.connect.http.answers import Answer, Meaning, meaning_of, seconds_of
 from stormlet.connect.http.idempotency import key_of
 from stormlet.connect.session import DONE, Item, SinkContext, Written
@@ -44,6 +46,13 @@ READS_WITHIN: Final = 1.0
 SHOWN: Final = 300
 """Bytes of an answer that stand in the reason of a failure."""
 TRIES: Final = 3
+
+
+class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the calls."""
+
+    timeout: Positive
+    tries: AtLeastOne
 
 
 class Post(Sink[T]):
@@ -69,7 +78,8 @@ class Post(Sink[T]):
         **options: Unpack[SinkOptions],
     ) -> None:
         """``path`` is appended to that of the URL; ``timeout`` is for one call, ``tries`` for one attempt at a message.
-        ``at_once`` is 20: so many calls are under way at a time, each of ``size`` 1."""
+        ``at_once`` is 20: so many calls are under way at a time, each of ``size`` 1. Raises
+        :class:`~stormlet.errors.InvalidTopology` for a value that cannot be."""
         options.setdefault("size", 1)
         options.setdefault("at_once", 20)
         super().__init__(url, **options)
@@ -77,8 +87,7 @@ class Post(Sink[T]):
         self.headers = headers
         self.path = path
         self.content_type = content_type
-        self.timeout = timeout
-        self.tries = tries
+        self.calls = checked(CallSettings(timeout=timeout, tries=tries))
         self.ca_file = ca_file
         self.insecure = insecure
 
@@ -117,7 +126,7 @@ def _client(sink: Post[Any], address: Address) -> aiohttp.ClientSession:
     settings = sink.settings
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=settings.size * settings.at_once, ssl=verified),
-        timeout=aiohttp.ClientTimeout(total=sink.timeout),
+        timeout=aiohttp.ClientTimeout(total=sink.calls.timeout),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
     )
@@ -178,7 +187,7 @@ class PostSession:
             if answer.meaning is Meaning.NEVER:
                 return Written(answer.words, permanent=True)
             tries += answer.meaning is Meaning.LATER or self._done > done
-            if tries >= self._sink.tries:
+            if tries >= self._sink.calls.tries:
                 return Written(answer.words)
             if answer.meaning is Meaning.LATER:
                 pause = self._policy.pause(tries, self._context.random)
@@ -253,7 +262,7 @@ class PostSession:
 
     def _silence(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) and not str(error):
-            return f"does not answer within {self._sink.timeout:g} s"
+            return f"does not answer within {self._sink.calls.timeout:g} s"
         return f"does not answer: {str(error) or type(error).__name__}"
 
     async def close(self) -> None:
