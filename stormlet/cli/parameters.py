@@ -17,7 +17,7 @@ from cyclopts import Parameter, Token
 
 from stormlet.acceleration import VARIABLE as COMPILED
 from stormlet.cli.running.page import TOKEN as UI_TOKEN
-from stormlet.connect.address import CONNECTION_SETTINGS, SETTINGS
+from stormlet.connect.address import CONNECTION_SETTINGS, SETTINGS, variable
 from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, StormletError, TargetError
 from stormlet.loading import load_topology
@@ -173,17 +173,29 @@ def warn_of_ignored(settings: Layered, topology: Topology) -> None:
     """Log what has no effect here, with the reason: names of Storm's, and addresses of other components."""
     for name, (origin, reason) in settings.ignored.items():
         logger.warning("%s: %s has no effect: %s", origin, name, reason, extra=log_fields(topology.name))
-    if SETTINGS:
+    if SETTINGS or any(map(ADDRESS.fullmatch, os.environ)):
         for words in misnamed_connections(topology.describe().components):
             logger.warning("%s", words, extra=log_fields(topology.name))
 
 
 def misnamed_connections(components: Collection[str]) -> Iterator[str]:
-    """The tables ``[connect.NAME]`` of the file that are of none of these components."""
+    """The tables ``[connect.NAME]`` of the file that are of none of these components, and the variables that are almost
+    named as one of them: others may be of other topologies."""
+    ours = {_component_in(variable(each)): each for each in components}
+    for name in sorted(filter(ADDRESS.fullmatch, os.environ)):
+        said = _component_in(name)
+        for close in get_close_matches(said, ours, n=1) if said not in ours else ():
+            meant = ours[close]
+            yield f"{name} has no effect: the topology has no such component; {meant!r} has {variable(meant)}"
     for name in sorted(SETTINGS.keys() - set(components)):
         near = [repr(each) for each in get_close_matches(name, components)]
         hint = f", but has {' and '.join(near)}" if near else ""
         yield f"[connect.{name}] has no effect: the topology has no component {name!r}{hint}"
+
+
+def _component_in(name: str) -> str:
+    """The component in the name of a variable with an address."""
+    return name.removeprefix("STORMLET_CONNECT_").removesuffix("_URL")
 
 
 def _of_file(path: Path | None) -> Iterator[Layer]:

@@ -151,6 +151,20 @@ def test_a_table_of_no_component_is_warned_of(
     assert list(misnamed_connections(["orders", "ordrs"])) == []
 
 
+def test_a_variable_that_is_almost_named_as_a_component_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those of other topologies in the same environment are not."""
+    for name in ("ORDRES", "ORDERS", "PAYMENTS"):
+        monkeypatch.setenv(f"STORMLET_CONNECT_{name}_URL", "kestrel://q1")
+    topology = Topology("shop")
+    topology.spout("orders", kestrel.Queue("kestrel://q1", "orders"))
+    warn_of_ignored(effective_settings(None, ()), topology)
+    (said,) = caplog.messages
+    assert said.startswith("STORMLET_CONNECT_ORDRES_URL has no effect: the topology has no such component; ")
+    assert said.endswith("'orders' has STORMLET_CONNECT_ORDERS_URL")
+
+
 @pytest.mark.simulated_time
 async def test_a_twin_stands_for_the_broker_at_a_url() -> None:
     """The topology is the one of production."""
