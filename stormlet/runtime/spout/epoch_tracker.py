@@ -337,6 +337,7 @@ class EpochTracker(Tracker):
         self._withheld -= 1
         self.pending += 1
         if message.failure is None:
+            self._see(message)
             self._settle_acked_at_end(message)
         elif isinstance(message, HostMessage):
             self._end_for_host(message, message.failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from stormlet import (
 )
 from stormlet.runtime.hooks.outlets import HookedOutlet
 from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
+from stormlet.state.memory import MemoryStore
 from tests.cast import AckLater, Batches, Counting, Forward, Hold, Ignore, Join, Slow, given, refuse, same
 from tests.helpers import run_to_end
 
@@ -234,3 +236,22 @@ async def test_infos_are_frozen() -> None:
     with pytest.raises(AttributeError):
         EmitInfo(1, "default", 0, ()).value = 2  # type: ignore[misc]
     assert msgspec.structs.asdict(EmitInfo(1, "default", 0, (3,)))["out_tasks"] == (3,)
+
+
+async def test_a_hook_hears_of_whatever_is_acked_at_a_hard_end() -> None:
+    """Within epochs, too, whose messages are told when they are durable; at whatever moment the end comes."""
+    late = 0
+    for moment in range(0, 400, 3):
+        heard: list[tuple[Any, ...]] = []
+        topology = Topology("cut short", epoch_messages=50)
+        topology.bolt("ignore", Ignore, topology.spout("numbers", list(range(200))).shuffle())
+        with suppress(ValueError):
+            async with topology.run(hooks=[partial(Heard, heard)], state=MemoryStore()) as running:
+                for _ in range(moment):
+                    await asyncio.sleep(0)
+                before = running.statistics().components["numbers"].acked
+                raise ValueError
+        acked = running.statistics().components["numbers"].acked
+        assert sum(what == "acked" for what, *_ in heard) == acked
+        late += acked > before
+    assert late
