@@ -22,6 +22,8 @@ class Meaning(Enum):
     """This request may be taken at another attempt."""
     AWAY = "away"
     """The service takes nothing now, whatever the request is."""
+    LIMITED = "limited"
+    """The service takes no more for the moment, as it has taken others."""
     REFUSED = "refused"
     """It takes nothing from this caller."""
 
@@ -37,7 +39,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 OF_ITSELF: Final = frozenset({408, 409, 425, 500})
 """Errors that may be due to this request: 409 says that another attempt at it is under way."""
-OF_ALL: Final = frozenset({429, 502, 503, 504})
+OF_ALL: Final = frozenset({502, 503, 504})
+TOO_MANY: Final = 429
 OF_THE_CALLER: Final = frozenset({401, 403, 407})
 
 
@@ -47,6 +50,8 @@ def meaning_of(status: int) -> Meaning:
         return Meaning.DONE
     if status in OF_THE_CALLER:
         return Meaning.REFUSED
+    if status == TOO_MANY:
+        return Meaning.LIMITED
     if status in OF_ALL:
         return Meaning.AWAY
     return Meaning.LATER if status in OF_ITSELF or status > 504 else Meaning.NEVER

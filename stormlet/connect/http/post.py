@@ -8,7 +8,8 @@ others wait, and with them those who feed the bolt. No message times out by that
 ``reconnecting`` meanwhile.
 
 A request that alone gets no answer would hold up the others for ever, such as one of which the server dies. So a
-failure counts as the request's own where another one has succeeded since its last try.
+failure counts as the request's own where another one has succeeded since its last try. Under a limit of so many
+requests a second that is the rule, and says nothing of the request: 429 never counts.
 """
 
 from __future__ import annotations
@@ -186,7 +187,8 @@ class PostSession:
                 return DONE
             if answer.meaning is Meaning.NEVER:
                 return Written(answer.words, permanent=True)
-            tries += answer.meaning is Meaning.LATER or self._done > done
+            is_limited = answer.meaning is Meaning.LIMITED
+            tries += answer.meaning is Meaning.LATER or (self._done > done and not is_limited)
             if tries >= self._sink.calls.tries:
                 return Written(answer.words)
             if answer.meaning is Meaning.LATER:
@@ -218,7 +220,7 @@ class PostSession:
         return self._noted(await self._ask(url, headers, body))
 
     def _noted(self, answer: Answer) -> Answer:
-        if answer.meaning in (Meaning.AWAY, Meaning.REFUSED):
+        if answer.meaning in (Meaning.AWAY, Meaning.LIMITED, Meaning.REFUSED):
             self._note_absence(answer)
         else:
             if self._failures:
@@ -229,7 +231,7 @@ class PostSession:
 
     def _note_absence(self, answer: Answer) -> None:
         now = self._clock()
-        if answer.meaning is Meaning.AWAY:
+        if answer.meaning is not Meaning.REFUSED:
             self._refused_since = None
         elif self._refused_since is None:
             self._refused_since = now

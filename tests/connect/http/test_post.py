@@ -10,6 +10,7 @@ import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,15 @@ async def test_a_service_that_is_away_pauses_the_sink(service: Service, status: 
     ]
     assert (counts.acked, counts.failed) == (100, 0)
     assert set(service.bodies) == {str(number) for number in range(100)}
+
+
+async def test_a_limit_that_others_have_used_up_fails_no_message(service: Service) -> None:
+    """Each has one attempt, however often it is told that there are too many (429) while others are taken."""
+    answers = cycle([429, 429, 429, 200])
+    service.answer = lambda body, time: next(answers)
+    sent = await Sent(service, list(range(60))).done()
+    assert max(service.times.values()) > 3
+    assert (sent.counts.acked, sent.counts.failed, sent.letters) == (60, 0, [])
 
 
 async def test_retry_after_is_heeded(service: Service) -> None:
@@ -364,7 +374,7 @@ async def test_meanings_of_statuses() -> None:
         408: "later",
         425: "later",
     }
-    expected |= {429: "away", 500: "later", 501: "never", 503: "away", 505: "later", 507: "later"}
+    expected |= {429: "limited", 500: "later", 501: "never", 503: "away", 505: "later", 507: "later"}
     assert {status: meaning_of(status).value for status in expected} == expected
     assert meaning_of(410) is Meaning.NEVER
 
