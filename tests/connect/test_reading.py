@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from stormlet import Topology
 from stormlet.connect.address import Address
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.intake import Held
+from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.settling import Settling
+from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Capabilities, Delivery, SourceContext
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker
@@ -104,3 +109,51 @@ async def test_nothing_is_done_twice_as_connections_are_lost_that_receipts_survi
         assert connection(running).reconnects > 4
         assert connection(running).redelivered
     assert consumer.processed == dict.fromkeys(bodies, 1)
+
+
+@pytest.mark.parametrize("profile", ["redis-7", "jetstream"])
+async def test_a_connection_is_read_as_soon_as_it_has_caught_up(profile: str, sim: Simulation) -> None:
+    """Whatever is gathered, and however many outcomes come meanwhile."""
+    consumer = Consumer(Broker(profile), lambda _: asyncio.sleep(3.0), settings={"settle_every": 20.0})
+    consumer.publish(2)
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        consumer.broker.cut()
+        consumer.place.publish(b"behind")
+        await sim.advance(seconds=1)
+        assert connection(running).received > 2
+        await consumer.until_empty()
+
+
+async def test_an_outage_of_almost_a_lease_doubles_no_more_than_what_is_withdrawn(sim: Simulation) -> None:
+    """Those that are under way keep their leases, as a connection begins with them, and are known though others were
+    withdrawn (law R4)."""
+    consumer = Consumer(Broker("redis-7"), lambda _: asyncio.sleep(200.0), message_timeout=None)
+    first = consumer.publish(1)
+    async with consumer.run() as running:
+        await sim.advance(seconds=31)
+        others = [b"other %d" % number for number in range(10)]
+        for each in others:
+            consumer.place.publish(each)
+        await sim.advance(seconds=1)
+        consumer.broker.restart(51.0)
+        await consumer.until_empty()
+        assert connection(running).withdrawn == 1
+    assert consumer.processed == {first[0]: 2, **dict.fromkeys(others, 1)}
+
+
+async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_has() -> None:
+    """When they come once more by the next connection: nobody would end the lease of the first one."""
+    status = Status("t", "orders", "redis://here", lambda: 0.0)
+    rules = Capabilities(lease=60.0, receipts_survive=True, can_return=True)
+    settling = Settling(status, 0.0, survive=True)
+    holding = Holding(rules, SourceSettings(), settling, status, cast("Any", None))
+    done, returned = (Held(id, f"receipt {id}", None, -1, 0.0, b"", id, 1, 1, None) for id in "ab")
+    assert holding.add(done)
+    assert holding.add(returned)
+    holding.receipts.lost()
+    holding.done("a")
+    holding.give_back("b")
+    assert (holding.add(done), holding.add(returned)) == (False, True)
+    assert holding.leases is not None
+    assert [each in holding.leases for each in "ab"] == [False, True]

@@ -87,8 +87,7 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        if self.leases is not None:
-            self.leases.release(id)
+        self._release(id)
         held = self.receipts.take(id)
         if held is not None:
             if held.place is not None and held.place.settle(held.number):
@@ -100,8 +99,7 @@ class Holding:
 
     def give_back(self, id: str) -> None:
         """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
-        if self.leases is not None:
-            self.leases.release(id)
+        self._release(id)
         held = self.receipts.give_back(id)
         if held is not None:
             self._tell_those_who_wait(id)
@@ -131,8 +129,7 @@ class Holding:
         if not gone:
             return
         for id in gone:
-            if self.leases is not None:
-                self.leases.release(id)
+            self._release(id)
         for message in self.buffer.drop(lambda message: message.id in gone):
             del gone[message.id]
             self._tell_those_who_wait(message.id)
@@ -178,6 +175,10 @@ class Holding:
             return
         finally:
             self._awaited.remove(waiting)
+
+    def _release(self, id: str) -> None:
+        if self.leases is not None:
+            self.leases.release(id)
 
     def _over(self, id: str, held: Held) -> None:
         if self.buffer.is_ordered and self.buffer.over(held):

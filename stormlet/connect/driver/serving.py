@@ -75,7 +75,7 @@ class Serving:
             if self._status.is_draining and not self._settling.survive:
                 return  # nothing can be settled any more
             self.session = await self._connecting.again(self._connected, lost)
-            self._settling.note()
+            self._settling.catch_up()
 
     async def tell(self, session: Session) -> None:
         """Tell the broker what is noted, until the connection is lost, which raises."""
@@ -121,7 +121,7 @@ class Serving:
     async def _read(self, session: Session) -> None:
         """Read, once the broker knows what was settled before: it may deliver all else that is under way."""
         if self._settling.survive:
-            await self._settling.told.wait()
+            await self._settling.caught_up.wait()
         await self._reading.read(session)
 
     async def _watch_lag(self, session: Session, every: float) -> None:

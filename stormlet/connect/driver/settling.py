@@ -32,6 +32,9 @@ class Settling:
         self._gather = gather
         self.survive = survive
         """True if a receipt is good at the next connection, too."""
+        self.caught_up = asyncio.Event()
+        """Set when this connection's broker knows what was settled before it was made."""
+        self.caught_up.set()
         self._noted = asyncio.Event()
         self._next = Settlement()
         self._under_way: Settlement | None = None
@@ -59,6 +62,11 @@ class Settling:
         if not self._noted.is_set():
             self._noted.set()
             self.told.clear()
+
+    def catch_up(self) -> None:
+        """A connection was made anew: it is told at once what is noted."""
+        self.caught_up.clear()
+        self.note()
 
     def forget(self) -> int:
         """The connection is lost: unless its receipts survive, what was noted means nothing. Returns how many."""
@@ -95,14 +103,16 @@ class Settling:
         partitions meanwhile."""
         while True:
             await self._noted.wait()
-            if self._gather and not self._hurry.is_set():
+            if self._gather and self.caught_up.is_set() and not self._hurry.is_set():
                 await self._pause(self._gather)
             self._noted.clear()
             try:
                 await self._tell(session)
             except NotSettled:
                 self._noted.set()
+                self.caught_up.set()  # or nothing would be read for as long as the broker does not take it
                 await asyncio.sleep(RETRY)
+            self.caught_up.set()
             await balance(session)
             if not self._noted.is_set():
                 self.told.set()

@@ -36,6 +36,8 @@ ANSWERS_WITHIN: Final = 10.0
 """Seconds within which a question is answered."""
 CLOSES_WITHIN: Final = 1.0
 """Seconds that the end of a connection may take: nothing is left to be sent then."""
+HANG_UPS: Final = ("connection lost", "connection reset", "eof", "broken pipe", "closed")
+"""Words for a server that ends a connection without a reason."""
 PING: Final = 5.0
 """Seconds between pings, unless the URL has ``?ping=``: after two without an answer the connection is lost."""
 LOOKS_EVERY: Final = 0.25
@@ -113,7 +115,12 @@ class Connection:
                 _check_tls(self.address, context)
         except BaseException as error:
             await self.close()
-            if isinstance(error, ConnectionLost) and context.is_used and tls.certificate is None:
+            if (
+                isinstance(error, ConnectionLost)
+                and _hangs_up(error)
+                and context.is_used
+                and not tls.certificate
+            ):
                 # A server that asks for one hangs up behind its alert, which is then rarely read.
                 raise ConnectionLost(f"{error}; does the server ask for a certificate= and key=?") from None
             raise
@@ -269,6 +276,10 @@ def _context(address: Address, tls: Tls) -> _Context:
         files = " or ".join(each for each in (tls.ca_file, tls.certificate, tls.key) if each)
         raise BrokerRefused(f"{address}: {files} cannot be used: {error}") from None
     return context
+
+
+def _hangs_up(error: ConnectionLost) -> bool:
+    return any(words in str(error).lower() for words in HANG_UPS)
 
 
 def _check_tls(address: Address, context: _Context) -> None:

@@ -13,21 +13,34 @@ holds, too, for a message that was settled while its delivery was on its way fro
 
 A message that is withdrawn is no longer this source's. If the broker delivers it once more, that is another message to
 the engine, of which the old one's outcome must say nothing. So the ids of messages have the number of withdrawals
-before them as a suffix.
+before them as a suffix; those that are under way keep theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 R = TypeVar("R")
+
+LONGEST: Final = 12
+"""Digits that no count of withdrawals has."""
 
 
 class Receipts(Generic[R]):
     """The receipts of one source task, by message id."""
 
-    __slots__ = ("_held", "_is_known", "_old", "_settled", "_survive", "connection", "stale", "withdrawals")
+    __slots__ = (
+        "_earlier",
+        "_held",
+        "_is_known",
+        "_old",
+        "_settled",
+        "_survive",
+        "connection",
+        "stale",
+        "withdrawals",
+    )
 
     def __init__(self, *, survive: bool = False) -> None:
         """``survive`` says that receipts stay valid when the connection is lost."""
@@ -37,6 +50,8 @@ class Receipts(Generic[R]):
         """Receipts that were settled when they were valid no more."""
         self.withdrawals = 0
         """Withdrawals so far, of any number of messages."""
+        self._earlier: list[int] = []
+        """The suffixes, other than the present one, of ids that were under way at the last withdrawal."""
         self._survive = survive
         self._held: dict[str, R] = {}
         self._old: dict[str, R] = {}
@@ -79,12 +94,15 @@ class Receipts(Generic[R]):
 
     def id_of(self, name: str) -> str:
         """Return the message id for what the broker calls ``name``."""
-        return f"{name}~{self.withdrawals}" if self.withdrawals else name
+        for number in self._earlier:
+            if (id := _id(name, number)) in self or self._is_settled(id):
+                return id
+        return _id(name, self.withdrawals)
 
     def add(self, id: str, receipt: R) -> bool:
         """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt, or
         was settled while the delivery was on its way."""
-        if self._settled is not None and id in self._settled:
+        if self._is_settled(id):
             self._is_known = True
             return False
         is_new = id not in self._held
@@ -119,5 +137,20 @@ class Receipts(Generic[R]):
         """These messages are not this source's any more; return the receipts of those that were under way."""
         held, old = self._held, self._old
         gone = {id: (held if id in held else old).pop(id) for id in ids if id in held or id in old}
-        self.withdrawals += bool(gone)
+        if gone:
+            self._earlier = sorted({_suffix(id): None for id in (*self, *(self._settled or ()))})
+            self.withdrawals += 1
         return gone
+
+    def _is_settled(self, id: str) -> bool:
+        return self._settled is not None and id in self._settled
+
+
+def _id(name: str, withdrawals: int) -> str:
+    return f"{name}~{withdrawals}" if withdrawals else name
+
+
+def _suffix(id: str) -> int:
+    """The number behind the name; a name that ends like one costs no more than a look."""
+    number = id.rpartition("~")[2]
+    return int(number) if number.isdecimal() and number != id and len(number) < LONGEST else 0

@@ -68,16 +68,21 @@ class Queue:
     def lend(self, session: QueueSession, most: int) -> list[Delivery]:
         """Deliver up to so many messages."""
         self.expire()
-        lease = self._profile.capabilities.lease
         deliveries: list[Delivery] = []
         while self.ready and len(deliveries) < most:
             message = self.ready.popleft()
             message.deliveries += 1
             receipt = session.receipt(message)
-            self.lent[receipt] = Lent(message, session, None if lease is None else self._now() + lease)
+            self.lent[receipt] = lent = Lent(message, session, None)
+            self.renew(lent)
             deliveries.append(self.delivery(message, receipt))
             self.deliveries += 1
         return deliveries
+
+    def renew(self, lent: Lent) -> None:
+        """Begin a lease anew, where there are any."""
+        lease = self._profile.capabilities.lease
+        lent.ends = None if lease is None else self._now() + lease
 
     def lent_to(self, consumer: str) -> list[Any]:
         """The receipts of what was delivered to this consumer, and is not settled."""
@@ -244,6 +249,8 @@ class QueueSession:
             receipt = own.pop(0)
             if (lent := self._queue.lent.get(receipt)) is not None:
                 lent.session = self
+                lent.message.deliveries += 1
+                self._queue.renew(lent)
                 deliveries.append(self._queue.delivery(lent.message, receipt))
         return deliveries
 
@@ -273,14 +280,13 @@ class QueueSession:
         """Begin leases anew."""
         await self._answer()
         self._queue.expire()
-        loop, lease = asyncio.get_running_loop(), self._profile.capabilities.lease or 0.0
         lost: list[Any] = []
         for receipt in receipts:
             lent = self._queue.lent.get(receipt)
             if lent is None:
                 lost.append(receipt)
             else:
-                lent.ends = loop.time() + lease
+                self._queue.renew(lent)
         return lost
 
     async def pause(self, places: Collection[Prefix[Any]]) -> None:

@@ -104,3 +104,20 @@ def test_what_does_not_survive_is_begun_again() -> None:
     receipts.take("a")
     receipts.connected()
     assert receipts.add("a", "tag 1")
+
+
+def test_what_is_under_way_keeps_its_id_when_others_are_withdrawn() -> None:
+    """It is known by it when it comes again, settled or not; names may look like such ids."""
+    receipts = connected(survive=True)
+    names = ["a", "b~7", "c~" + 5000 * "1", "d"]
+    ids = [receipts.id_of(name) for name in names]
+    for id in ids:
+        receipts.add(id, f"receipt of {id}")
+    receipts.withdraw(["d"])
+    receipts.add(receipts.id_of("d"), "receipt of another d")
+    receipts.lost()
+    receipts.take("a")
+    receipts.withdraw([receipts.id_of("d")])
+    receipts.connected()
+    assert [receipts.id_of(name) for name in names] == [*ids[:3], "d~2"]
+    assert [receipts.add(receipts.id_of(name), "receipt") for name in names] == [False, False, False, True]

@@ -84,6 +84,13 @@ def test_a_master_is_for_spark() -> None:
     assert "--master has no effect with --engine process, as it is for --engine spark" in finished.stderr
 
 
+def is_java_in(session: int) -> bool:
+    """True once a session of processes has a JVM."""
+    return not subprocess.run(
+        ["pgrep", "-s", str(session), "java"], stdout=subprocess.PIPE, check=False
+    ).returncode
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
 @pytest.mark.parametrize("seconds", [0.0, 7.5], ids=["in the start", "in the run"])
 def test_one_ctrl_c_ends_all(tmp_path: Path, seconds: float) -> None:
@@ -93,10 +100,10 @@ def test_one_ctrl_c_ends_all(tmp_path: Path, seconds: float) -> None:
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
     ) as child:
-        while not subprocess.run(
-            ["pgrep", "-s", str(child.pid), "java"], stdout=subprocess.PIPE, check=False
-        ).stdout:
+        until = time.monotonic() + PATIENCE
+        while not is_java_in(child.pid):
             assert child.poll() is None
+            assert time.monotonic() < until
             time.sleep(0.05)
         time.sleep(seconds)
         os.killpg(child.pid, signal.SIGINT)
