@@ -17,8 +17,8 @@ A task that is reviving has another instance made, after a pause, and works agai
 is ending, is *leaving*: its ``cleanup`` or ``close`` runs, which nothing may cut short. Then it has *ended*.
 
 An outbox keeps what its task has not sent. It is *idle* while no flush is certain to come. The first unsent item arms
-it: the loop will flush it in its next turn. In a slice nothing needs to be armed, as the end of the slice flushes. A
-flush that was scheduled before the slice began still comes, and so both may be the case at once.
+it: the loop will flush it in one of its next turns. In a slice nothing needs to be armed, as the end of the slice
+flushes. A flush that was scheduled before the slice began still comes, and so both may be the case at once.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ cdef class _Turns:
     cdef object _waiting
     cdef list _returned
     cdef Py_ssize_t _entering
+    cdef list _callbacks
     cdef bint _watched
     cdef bint _opened
     cdef bint _exhausted
@@ -26,6 +27,7 @@ cdef class _Turns:
     cdef bint _has_budget(self) except -1
     cpdef watch(self)
     cdef _open(self)
+    cdef _let_in(self)
 
 cdef class TimedSlices(_Turns):
     cdef double _budget

@@ -107,8 +107,13 @@ class Slices(Protocol):
         ...
 
     def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
-        """To be asked after every chunk of so many tuples: whether the budget of this iteration is used up.
-        ``awaited`` says whether anything may have been awaited in that chunk, ``now`` is the time if it is known."""
+        """To be asked after every chunk of so many tuples, without those that were followed by others as :meth:`go_on`
+        has allowed: whether the budget of this iteration is used up. ``awaited`` says whether anything may have been
+        awaited in that chunk, ``now`` is the time if it is known."""
+        ...
+
+    def call_next(self, callback: Callable[[], None]) -> None:
+        """Have this called once, when the next iteration is noticed."""
         ...
 
     def go_on(self, now: float, in_slice: bool) -> bool:
@@ -134,6 +139,7 @@ class _Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returned: list[asyncio.Future[None]] = []
         self._entering = 0
+        self._callbacks: list[Callable[[], None]] = []
         self._watched = False
         self._opened = False
         self._exhausted = False
@@ -149,10 +155,14 @@ class _Turns:
 
     def watch(self) -> None:
         if not self._watched:
-            self._watched = True
             # Callbacks that are made in this iteration run in the next: so that is noticed before most of its
             # slices.
             self._loop.call_soon(self._next_iteration)
+            self._watched = True
+
+    def call_next(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+        self.watch()
 
     async def turn(self) -> None:
         queue: deque[asyncio.Future[None]] | list[asyncio.Future[None]] = self._waiting
@@ -176,6 +186,25 @@ class _Turns:
         self._watched = False
         self._opened = False
         self._exhausted = False
+        due, self._callbacks = self._callbacks, []
+        over = 0
+        try:
+            self._let_in()
+            for callback in due:
+                over += 1
+                callback()
+            due.clear()
+        except (
+            Exception
+        ):  # an error of the engine's: the call is made again, or its outbox would never flush (law N2)
+            over = max(0, over - 1)
+            raise
+        finally:
+            if due:
+                self._callbacks[:0] = due[over:]
+                self.watch()
+
+    def _let_in(self) -> None:
         if self._returned:
             # In their order, and ahead of all others (law B3).
             self._waiting.extendleft(reversed(self._returned))
@@ -227,14 +256,11 @@ class TimedSlices(_Turns):
         return self._spend(pace, self._time() if now is None else now)
 
     def go_on(self, now: float, in_slice: bool) -> bool:
-        if not in_slice and (self._waiting or self._returned or self._entering):
-            return False
-        if not self._opened or not self._watched:
+        if not self._opened or not self._watched:  # in another iteration than it began
             self._open()
             self.watch()
         elif now >= self._until:
             self._exhausted = True
-        self._last = now
         return not self._exhausted
 
     def _spend(self, pace: Pace, now: float) -> bool:

@@ -39,7 +39,7 @@ def fail(error: Exception) -> None:
 def producer(consumer: Consumer, *, single: bool) -> Producer:
     """The ends of a task that delivers to this consumer alone."""
     loop = asyncio.get_running_loop()
-    outbox = Outbox(loop, (), loop.time, fail)
+    outbox = Outbox(loop, loop.call_soon, (), loop.time, fail)
     source, ids = Source("producer", "default", 1, schema_of(None)), IdSource(Random(0))
     target = Target(2, consumer.inbox, True)
     if not single:

@@ -11,6 +11,13 @@ cdef class AwaitedCall:
     cdef bint _is_over
     cdef bint _suspended
     cdef int _before
+    cdef object _rest
+    cdef Worker _next_worker
+    cdef object _observer
+    cdef public Py_ssize_t followers
+    cdef public double last_began
+    cdef public bint must_wait
+    cdef double _now
 
     cdef _step(self, thrown)
     @cython.locals(outbox=Outbox)
@@ -20,3 +27,7 @@ cdef class AwaitedCall:
     cdef _report(self, error)
     @cython.locals(worker=Worker)
     cdef _continue(self, gives)
+    @cython.locals(worker=Worker)
+    cdef _go_on(self, rest)
+    cdef bint _may_go_on(self) except -1
+    cdef _follow(self, AwaitedCall call)

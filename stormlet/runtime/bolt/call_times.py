@@ -44,7 +44,8 @@ class CallTimes:
         self.seconds += seconds
         if count:
             # Their mean: a look at the clock for each would cost a twentieth of an acked tuple. One that takes long is
-            # soon executed alone, as the pace of its task sees to.
+            # soon executed alone, as the pace of its task sees to, or ends a pause and is counted by itself; of those
+            # that await nothing, one within a pause may be as long as a slice.
             self.execute.add(seconds / count, count)
 
     def follow(self, tup: AnyTuple | None, seconds: float) -> None:

@@ -38,6 +38,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.bolt.awaited_call import AwaitedCall
 from stormlet.runtime.bolt.batches import TimeoutResets
 from stormlet.runtime.bolt.call_times import CallTimes, Ticks
 from stormlet.runtime.bolt.intake import Intake, PendingCalls
@@ -318,11 +319,19 @@ class BoltTask(Task):
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
-            unfinished = False
+            unfinished, call = False, None
             if happened is not None:
                 self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
-                raised = happened if isinstance(happened, Raised) else await happened
+                call = self._prolonged(happened)
+                try:
+                    raised = happened if isinstance(happened, Raised) else await happened
+                finally:
+                    if call is not None and call.followers:
+                        # All but the last call of a pause have come back at once; that one may have taken any time.
+                        quick = before - self._intake.left - 1
+                        times.executed(call.last_began - began, quick)
+                        began, before = call.last_began, before - quick
                 self._paused = False
                 if raised is not None:
                     self.act_on(raised)
@@ -339,12 +348,21 @@ class BoltTask(Task):
             if times.follows:
                 times.follow(self.current, (now - began) / (executed or 1))
             began = now
-            if self.slices.spent(pace, executed, awaited=happened is not None, now=now):
+            must_wait = call is not None and call.must_wait
+            if must_wait or self.slices.spent(pace, executed, awaited=happened is not None, now=now):
                 await self._next_slice()
                 began = self._time()
             if self._pending and not unfinished:
                 await self._make_pending_calls()
                 began = self._time()
+
+    def _prolonged(self, pause: object) -> AwaitedCall | None:
+        """Have an awaited call go on with the inputs that are left; None if the pause is something else."""
+        if type(pause) is not AwaitedCall:
+            return None
+        if self._intake.left:
+            pause.continue_with(self.worker, self._intake.rest)
+        return pause
 
     async def _next_slice(self) -> None:
         self.outbox.leave()

@@ -189,7 +189,7 @@ class Assembly:
     def _outbox(self, plan: TaskPlan) -> Outbox:
         engine = self._engine
         posts = self._kit.posts(plan, [acker.post for acker in self._ackers])
-        return Outbox(engine.loop, posts, engine.clock, partial(engine.failed, plan))
+        return Outbox(engine.loop, engine.slices.call_next, posts, engine.clock, partial(engine.failed, plan))
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]

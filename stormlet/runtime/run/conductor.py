@@ -9,7 +9,7 @@ counted by none.
 When the count falls to zero, the last one to end says so, in the middle of its own work. In a busy run that happens
 often and means nothing, so all that is done at once is to look if any spout would still emit. If none would, the
 conductor's own coroutine is woken. By its turn something may have begun again; then it waits for the next time.
-Something may also be in an outbox, and leave in the next turn of the loop; then it looks again after that.
+Something may also be in an outbox, and leave in a next turn of the loop; then it looks again after that.
 
 If nothing moves for certain, it takes a survey, and :func:`stormlet.core.progress.next_step` decides on it: have bolts
 flush, upstream first; have them finish; let spouts go on that had paused; or declare the run finished. Each bolt task

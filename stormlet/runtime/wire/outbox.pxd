@@ -11,9 +11,15 @@ cdef class Control:
     cdef public list resets
 
 cdef class Outbox:
+    cdef object _call_next
     cdef object _clock
     cdef object _failed
+    cdef bint _is_put_off
+    cdef bint _is_unsent
+    cdef bint _may_put_off
     cdef object _loop
+    cdef double _until
+    cdef int _unpromising
     cdef public object posts
     cdef public Acks acks
     cdef public bint armed
@@ -35,6 +41,8 @@ cdef class Outbox:
 
     @cython.locals(state=int)
     cdef _move(self, tuple moves)
+    cpdef suspend_call(self)
+    cpdef bint come_back(self) except -1
     cpdef ack(self, unsigned long long root, unsigned long long edge)
     @cython.locals(root=cython.ulonglong, edge=cython.ulonglong)
     cpdef ack_all(self, object edges)

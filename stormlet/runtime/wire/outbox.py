@@ -2,9 +2,12 @@
 
 Ack values leave as one message per acker and slice, inits likewise; consumers are woken at the same moment, each by
 the task that has found its inbox empty. Tuples of one tree mostly come one after another: what such a *run* of acks
-says is XORed before it is noted, and a root that comes again later is noted again. *Armed* means
-that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first unsent item
-has asked for. A task that is armed and never flushes would stop every other one that delivers to the same inbox.
+says is XORed before it is noted, and a root that comes again later is noted again.
+
+*Armed* means that a flush is certain to come: at the end of the running slice, or in the loop's next iteration, for
+which the first unsent item has asked. A call that is suspended and comes back within an iteration puts that off, and
+with it what others have delivered meanwhile to an inbox that this task has found empty. A task that is armed and never
+flushes would stop every other one that delivers there.
 """
 
 from __future__ import annotations
@@ -26,6 +29,11 @@ from stormlet.runtime.wire.room_waits import RoomWaits
 
 ENTER, SUSPEND, LEAVE = map(outbox_moves, (OutboxEvent.ENTER, OutboxEvent.SUSPEND, OutboxEvent.LEAVE))
 NO_WAITS = nullcontext()
+LONGEST_PUT_OFF = 0.001
+"""Seconds for which what is unsent may stay while one call after another comes back at once (law F1). Each message that
+is sent wakes its consumer, its acker and its spout, which costs more than such a call."""
+CALLS_AT_ONCE = 32
+"""Calls that flush in the next iteration after one that a flush was put off for in vain."""
 ARM, FLUSH = outbox_moves(OutboxEvent.ARM), outbox_moves(OutboxEvent.FLUSH)
 
 
@@ -60,9 +68,15 @@ class Outbox:
     """The unsent inits, acks, fails and wake-ups of one task."""
 
     __slots__ = (
+        "_call_next",
         "_clock",
         "_failed",
+        "_is_put_off",
+        "_is_unsent",
         "_loop",
+        "_may_put_off",
+        "_unpromising",
+        "_until",
         "acks",
         "armed",
         "awaited",
@@ -86,11 +100,14 @@ class Outbox:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        call_next: Callable[[Callable[[], None]], object],
         posts: Sequence[Post],
         clock: Callable[[], float],
         failed: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
+        self._call_next = call_next
+        """Has something called in the loop's next iteration."""
         self._failed = failed
         """Takes what a flush raises that no task has asked for (law N2)."""
         self._clock = clock
@@ -101,6 +118,16 @@ class Outbox:
         """An :class:`~stormlet.core.life.OutboxState`, as a plain int; see :mod:`stormlet.core.life`."""
         self.armed = False
         """True if a flush is certain to come; follows from the state."""
+        self._until = 0.0
+        """The time up to which a scheduled flush may be put off."""
+        self._is_unsent = False
+        """True if nothing was flushed since a call was suspended."""
+        self._may_put_off = False
+        """True if a scheduled flush is put off when it comes: a call was suspended just now, or has come back."""
+        self._is_put_off = False
+        """True if a flush is put off for the call that is suspended."""
+        self._unpromising = 0
+        """The number of calls for which no flush is put off, as for the last one that was in vain."""
         self.sliced = True
         """True if the task's user code runs in slices of its own; concurrent calls do not (law B3)."""
         self.inits: list[OpenTree] = []
@@ -138,17 +165,43 @@ class Outbox:
         code does."""
         # A slice that is left by an await may never be gone on with: its unsent items must not depend on that.
         self._move(SUSPEND)
+        self._may_put_off = self._is_unsent = False
         if not self.armed:
             self.arm()
+
+    def suspend_call(self) -> None:
+        """A call is about to be suspended after which others wait: as :meth:`suspend`, but it is seen first if the call
+        comes back at once."""
+        if self._unpromising:
+            self._unpromising -= 1
+            self.suspend()
+            return
+        self._move(SUSPEND)
+        self._is_unsent = True
+        if not self.armed:
+            self.arm()
+            self._may_put_off = True
+            self._until = self._clock() + LONGEST_PUT_OFF
+
+    def come_back(self) -> bool:
+        """A call that was suspended is over, and the task goes on. Returns True if nothing was flushed meanwhile, as
+        the call took no more than an iteration of the loop or two; then a scheduled flush is put off (law F1)."""
+        is_prompt = self._is_unsent
+        self._may_put_off, self._is_put_off = is_prompt, False
+        self.enter()
+        return is_prompt
 
     def leave(self) -> None:
         """The slice ends."""
         # Flushed while the state still says that a flush is certain: what a wake-up delivers here arms nothing.
         self.flush()
+        self._may_put_off = False
         self._move(LEAVE)
 
     def arm(self) -> None:
         """The first unsent item outside a slice asks for a flush."""
+        # Not by the hook of the slices, which comes first: a call that comes back in two iterations should go on before
+        # those whom the flush wakes, and so have more for them.
         self._loop.call_soon(self._flush_scheduled)
         self._move(ARM)
 
@@ -251,6 +304,13 @@ class Outbox:
 
     def _flush_scheduled(self) -> None:
         try:
+            if self._may_put_off and self._clock() < self._until:
+                self._may_put_off, self._is_put_off = False, True
+                self._call_next(self._flush_scheduled)
+                return
+            if self._is_put_off and self._clock() < self._until:
+                self._unpromising = CALLS_AT_ONCE
+            self._may_put_off = self._is_put_off = self._is_unsent = False
             self._move(FLUSH)
             self.flush()
         except Exception as error:  # which would be nobody's

@@ -32,7 +32,7 @@ def wiring() -> Wiring:
     """All that a worker gets, made by hand."""
     loop = asyncio.get_running_loop()
     account, outlets = Account(), dict[str, Any]()
-    outbox = Outbox(loop, [], loop.time, pytest.fail)
+    outbox = Outbox(loop, loop.call_soon, [], loop.time, pytest.fail)
     return Wiring(
         PLAN, loop, loop.time, copy_context(), TimedSlices(loop, 1.0, loop.time), outbox, outlets,
         BoltCollector(PLAN, loop, outbox, outlets, account), account, PendingCalls(lambda: None), Activity(),

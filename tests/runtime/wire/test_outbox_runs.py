@@ -34,7 +34,7 @@ def fail(error: Exception) -> None:
 
 def outbox_to(ackers: Sequence[Acker]) -> Outbox:
     loop = asyncio.get_running_loop()
-    return Outbox(loop, [acker.post for acker in ackers], loop.time, fail)
+    return Outbox(loop, loop.call_soon, [acker.post for acker in ackers], loop.time, fail)
 
 
 async def test_a_run_is_one_value() -> None:

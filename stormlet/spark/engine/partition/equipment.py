@@ -41,6 +41,9 @@ STEP = 1000
 class Unsliced:
     """Slices without a budget (law F2 is for a host, of which there is none)."""
 
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
     def begin(self, *, watched: bool = True) -> bool:
         """There is always time."""
         return True
@@ -52,6 +55,10 @@ class Unsliced:
         """No budget is ever used up."""
         pace.chunk = STEP
         return False
+
+    def call_next(self, callback: Callable[[], None]) -> None:
+        """Once, in the next iteration."""
+        self._loop.call_soon(callback)
 
     def go_on(self, now: float, in_slice: bool) -> bool:
         """There is always time."""
@@ -214,7 +221,9 @@ class _Maker:
 
     def _outbox(self, plan: TaskPlan) -> Outbox:
         engine = self._engine
-        return Outbox(engine.loop, [self._post], engine.clock, partial(engine.failed, plan))
+        return Outbox(
+            engine.loop, engine.slices.call_next, [self._post], engine.clock, partial(engine.failed, plan)
+        )
 
 
 def _engine(cluster: ClusterPlan, seed: int, crashed: Callable[[CrashSite, BaseException], None]) -> Engine:
@@ -223,7 +232,7 @@ def _engine(cluster: ClusterPlan, seed: int, crashed: Callable[[CrashSite, BaseE
     return Engine(
         plan=cluster.plan,
         loop=loop,
-        slices=Unsliced(),
+        slices=Unsliced(loop),
         activity=Activity(),
         seed=seed,
         context=copy_context(),
