@@ -169,7 +169,7 @@ async def test_a_client_has_a_certificate(certificate: tuple[str, str]) -> None:
         assert await connects(url, tls)
         # Although the server hangs up behind its alert, which a client on a busy machine has rarely read by then.
         said = [await refusal(url, ca_file=certificate[0]) for _ in range(5)]
-        assert all("; does the server ask for a certificate= and key=?" in each for each in said)
+        assert all("certificate required" in each or "certificate= and key=" in each for each in said), said
         unreadable = await refusal(url, ca_file=certificate[0], certificate="none.pem")
         assert f"{certificate[0]} or none.pem cannot be used" in unreadable
 
