@@ -62,9 +62,7 @@ class Holding:
     def add(self, held: Held) -> bool:
         """A delivery has come. Returns False if its message is held already, or was settled meanwhile."""
         is_new = self.receipts.add(held.id, held)
-        if held.id not in self.receipts:
-            self._settling.done(held.receipt)  # once more: a broker that was killed may have forgotten it
-        elif self.leases is not None:
+        if self.leases is not None and held.id in self.receipts:
             self.leases.hold(held.id, held.since)
         return is_new
 

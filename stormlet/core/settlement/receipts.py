@@ -102,7 +102,8 @@ class Receipts(Generic[R]):
     def add(self, id: str, receipt: R) -> bool:
         """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt, or
         was settled while the delivery was on its way."""
-        if self._is_settled(id):
+        if self._settled is not None and id in self._settled:
+            del self._settled[id]  # once: a broker that was killed may have forgotten the ack
             self._is_known = True
             return False
         is_new = id not in self._held
