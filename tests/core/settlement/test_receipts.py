@@ -80,8 +80,9 @@ def test_a_broker_with_equal_tags_never_hears_of_the_wrong_message(steps: list[s
 def test_what_was_settled_meanwhile_is_known_at_the_next_connection() -> None:
     """It may be delivered once more by then, until nothing that is delivered is known; and is not begun again."""
     receipts = connected(survive=True)
-    for id in "abc":
+    for id in "abcd":
         receipts.add(id, f"receipt of {id}")
+    assert receipts.give_back("d") == "receipt of d"
     receipts.lost()
     assert (receipts.take("a"), receipts.give_back("b")) == ("receipt of a", "receipt of b")
     receipts.connected()
@@ -90,6 +91,8 @@ def test_what_was_settled_meanwhile_is_known_at_the_next_connection() -> None:
     receipts.taken_in()
     receipts.take("c")
     assert not receipts.add("c", "receipt of c")
+    assert receipts.add("c", "a second one, as its ack is forgotten")
+    receipts.take("c")
     receipts.taken_in()
     assert receipts.add("d", "receipt of d")
     receipts.taken_in()
