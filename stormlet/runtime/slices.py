@@ -194,9 +194,8 @@ class _Turns:
                 over += 1
                 callback()
             due.clear()
-        except (
-            Exception
-        ):  # an error of the engine's: the call is made again, or its outbox would never flush (law N2)
+        except Exception:
+            # An error of the engine's: the call is made again, or its outbox would never flush (law N2).
             over = max(0, over - 1)
             raise
         finally:
@@ -256,11 +255,14 @@ class TimedSlices(_Turns):
         return self._spend(pace, self._time() if now is None else now)
 
     def go_on(self, now: float, in_slice: bool) -> bool:
+        if not in_slice and (self._waiting or self._returned or self._entering):
+            return False
         if not self._opened or not self._watched:  # in another iteration than it began
             self._open()
             self.watch()
         elif now >= self._until:
             self._exhausted = True
+        self._last = now
         return not self._exhausted
 
     def _spend(self, pace: Pace, now: float) -> bool:

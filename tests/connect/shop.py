@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 from stormlet import DeadLetter, Reject, Running, Topology
 from tests.brokers.proxy import Proxy
 from tests.connect.place import Place
-from tests.connect.sessions import numbered, soon
+from tests.connect.sessions import numbered
 
 PENDING = 40
 
@@ -80,11 +80,6 @@ async def until_all_is_done(place: Place) -> None:
             await asyncio.sleep(0.02)
 
 
-async def is_empty(place: Place) -> bool:
-    """True if the broker knows that all is done."""
-    return await place.undone() == 0
-
-
 def refuse(*bad: str) -> Callable[[Any], None]:
     """Raise for these orders, always."""
 
@@ -115,7 +110,7 @@ class Topologies:
             assert connection(running).reconnects == 1
             if place.forgets:  # acks, whose messages come again after their leases
                 async with type(place)(place.url, place.name) as meanwhile:
-                    await soon(lambda: is_empty(meanwhile))
+                    await until_all_is_done(meanwhile)
         assert set(shop.counted) == set(numbered(1000))
         assert running.statistics().components["orders"].restarts == 0
         assert shop.counted.total() - 1000 <= 2 * PENDING + place.forgets

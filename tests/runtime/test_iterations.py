@@ -54,3 +54,18 @@ def test_an_error_of_the_engine_hides_no_callback() -> None:
     finally:
         loop.close()
     assert called == ["first", "KeyError()", "again", "last"]
+
+
+def test_who_begins_another_slice_overtakes_nobody() -> None:
+    """Those that wait for their turn come first (law B3); a slice that goes on is none of them."""
+
+    async def ask() -> tuple[bool, bool]:
+        slices = TimedSlices(asyncio.get_running_loop(), 1.0, time.monotonic)
+        assert slices.begin()
+        waiting = asyncio.create_task(slices.turn())
+        await asyncio.sleep(0)
+        answers = slices.go_on(time.monotonic(), False), slices.go_on(time.monotonic(), True)
+        await waiting
+        return answers
+
+    assert asyncio.run(ask()) == (False, True)

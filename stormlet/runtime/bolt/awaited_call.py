@@ -175,7 +175,8 @@ class AwaitedCall:
         if wiring.observed.observer is not self._observer:
             return False
         self._now = wiring.clock()
-        self.must_wait = not wiring.slices.go_on(self._now, not self._suspended)
+        # As in one slice: of many bolts with quick calls some always wait, and every call would queue behind them.
+        self.must_wait = not wiring.slices.go_on(self._now, True)
         return not self.must_wait
 
     def _follow(self, call: AwaitedCall) -> None:

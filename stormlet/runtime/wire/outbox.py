@@ -32,8 +32,8 @@ NO_WAITS = nullcontext()
 LONGEST_PUT_OFF = 0.001
 """Seconds for which what is unsent may stay while one call after another comes back at once (law F1). Each message that
 is sent wakes its consumer, its acker and its spout, which costs more than such a call."""
-CALLS_AT_ONCE = 32
-"""Calls that flush in the next iteration after one that a flush was put off for in vain."""
+CALLS_BETWEEN_TRIES = 32
+"""Calls for which no flush is put off, after one for which it was in vain."""
 ARM, FLUSH = outbox_moves(OutboxEvent.ARM), outbox_moves(OutboxEvent.FLUSH)
 
 
@@ -121,13 +121,13 @@ class Outbox:
         self._until = 0.0
         """The time up to which a scheduled flush may be put off."""
         self._is_unsent = False
-        """True if nothing was flushed since a call was suspended."""
+        """True if no scheduled flush has come since a call was suspended."""
         self._may_put_off = False
         """True if a scheduled flush is put off when it comes: a call was suspended just now, or has come back."""
         self._is_put_off = False
         """True if a flush is put off for the call that is suspended."""
         self._unpromising = 0
-        """The number of calls for which no flush is put off, as for the last one that was in vain."""
+        """The number of next calls for which no flush is put off, as it was in vain for an earlier one."""
         self.sliced = True
         """True if the task's user code runs in slices of its own; concurrent calls do not (law B3)."""
         self.inits: list[OpenTree] = []
@@ -309,7 +309,7 @@ class Outbox:
                 self._call_next(self._flush_scheduled)
                 return
             if self._is_put_off and self._clock() < self._until:
-                self._unpromising = CALLS_AT_ONCE
+                self._unpromising = CALLS_BETWEEN_TRIES
             self._may_put_off = self._is_put_off = self._is_unsent = False
             self._move(FLUSH)
             self.flush()

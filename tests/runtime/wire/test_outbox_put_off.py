@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stormlet.runtime.wire.outbox import CALLS_AT_ONCE, LONGEST_PUT_OFF, Control, Outbox
+from stormlet.runtime.wire.outbox import CALLS_BETWEEN_TRIES, LONGEST_PUT_OFF, Control, Outbox
 
 pytestmark = pytest.mark.simulated_time
 
@@ -111,7 +111,7 @@ async def test_a_flush_that_was_put_off_in_vain_is_not_put_off_soon_again() -> N
     loop.pass_one()
     assert not loop.outbox.come_back()
     put_off = 0
-    for number in range(CALLS_AT_ONCE + 1):
+    for number in range(CALLS_BETWEEN_TRIES + 1):
         loop.outbox.leave()
         loop.outbox.enter()
         loop.outbox.ack(3 + number, 4)
