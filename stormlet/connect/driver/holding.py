@@ -37,14 +37,14 @@ class Holding:
         self.receipts = Receipts[Held](survive=settling.survive)
         self.leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
         self.buffer = Buffer(settings.ordered_by is not None)
-        self.room = asyncio.Event()
-        """Set when there may be room for another message."""
         self.all_are_read = False
         """True once the source has come to its end."""
         self._rules = rules
         self._settling = settling
         self._status = status
         self._out = out
+        self._room = asyncio.Event()
+        self._awaits_room = False
         self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
 
     @property
@@ -60,10 +60,13 @@ class Holding:
         return None if held is None else held.since
 
     def add(self, held: Held) -> bool:
-        """A delivery has come. Returns False if its message is held already, or was settled meanwhile."""
-        is_new = self.receipts.add(held.id, held)
-        if self.leases is not None and held.id in self.receipts:
-            self.leases.hold(held.id, held.since)
+        """Buffer a delivery. Returns False if its message is held already, or was settled meanwhile."""
+        id, leases = held.id, self.leases
+        is_new = self.receipts.add(id, held)
+        if leases is not None and (is_new or id in self.receipts):
+            leases.hold(id, held.since)
+        if is_new:
+            self.buffer.add(held)
         return is_new
 
     # Settled.
@@ -87,7 +90,8 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        self._release(id)
+        if self.leases is not None:
+            self.leases.release(id)
         held = self.receipts.take(id)
         if held is not None:
             if held.place is not None and held.place.settle(held.number):
@@ -138,7 +142,7 @@ class Holding:
         for id, held in gone.items():
             self._over(id, held)
         self._status.withdrawn += len(gone)
-        self.room.set()
+        self.make_room()
 
     def withdraw_unbegun(self, places: Collection[Prefix[Any]], *, with_overtaken: bool) -> None:
         """Leave to their next owner what nobody has begun of these partitions. What others have overtaken is done here,
@@ -154,6 +158,24 @@ class Holding:
         """The task has ended: nothing of what is left is known here any more."""
         self.buffer.drop(lambda _: True)
         self.receipts.withdraw(list(self.receipts))
+
+    # Room for more.
+
+    def make_room(self) -> None:
+        """There may be room for another message."""
+        self._room.set()
+
+    async def until_room(self, seconds: float) -> None:
+        """Wait until there may be room, for so many seconds at most."""
+        self._room.clear()
+        self._awaits_room = True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._room.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._awaits_room = False
 
     # All that are held.
 
@@ -183,8 +205,10 @@ class Holding:
     def _over(self, id: str, held: Held) -> None:
         if self.buffer.is_ordered and self.buffer.over(held):
             self._out.wake()
-        self._tell_those_who_wait(id)
-        self.room.set()
+        if self._awaited:
+            self._tell_those_who_wait(id)
+        if self._awaits_room:
+            self._room.set()
         if self.all_are_read and self.is_over:
             self._out.wake()
 

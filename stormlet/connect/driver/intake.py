@@ -70,15 +70,12 @@ class Buffer:
         return bool(self._ready)
 
     def add(self, message: Held) -> None:
-        """Keep a message until it may be emitted."""
+        """Keep a message until it may be emitted, or its turn comes if nothing can be made of it."""
         self.bytes += message.size
+        if type(message.value) is Unreadable:
+            self.unreadable += 1
         if not self.is_ordered or self._order.admit(message.key, message):
             self._ready.append(message)
-
-    def add_unreadable(self, message: Held) -> None:
-        """Keep a message of which nothing can be made until its turn comes."""
-        self.unreadable += 1
-        self.add(message)
 
     def take(self, most: int) -> list[Held]:
         """Take the first messages out, to emit them; none of which nothing can be made, nor what is behind one."""

@@ -81,7 +81,7 @@ class Reading:
         """Read on."""
         self._active = True
         self._partitions.go_on()
-        self._holding.room.set()
+        self._holding.make_room()
 
     def pause(self) -> None:
         """Ask for nothing more until :meth:`go_on`."""
@@ -91,7 +91,7 @@ class Reading:
     def drain(self) -> None:
         """Ask for nothing more, ever, and give back what comes of the last read."""
         self._draining = True
-        self._holding.room.set()
+        self._holding.make_room()
 
     # Asking.
 
@@ -111,7 +111,7 @@ class Reading:
             while asked is not None or not self._draining:
                 asked = asked or self._ask(session, ())
                 if asked is None:
-                    await self._wait_for_room()
+                    await self._holding.until_room(ROOM)
                     continue
                 deliveries = await asked
                 asked = self._ask(session, deliveries)
@@ -140,15 +140,6 @@ class Reading:
         self._status.become(ConnectionState.READY)
         return asyncio.get_running_loop().create_task(session.receive(most, RECEIVE))
 
-    async def _wait_for_room(self) -> None:
-        room = self._holding.room
-        room.clear()
-        try:
-            async with asyncio.timeout(ROOM):
-                await room.wait()
-        except TimeoutError:
-            return
-
     # Taking in.
 
     async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
@@ -157,6 +148,8 @@ class Reading:
             now = self._clock()
             some = deliveries[first : first + AT_ONCE]
             looked_at = self._take_some(some, now, now + self._slice)
+            if self._draining:
+                self._holding.give_back_unbegun()
             self._status.received += looked_at
             first += looked_at
             self._out.wake()
@@ -166,46 +159,37 @@ class Reading:
 
     def _take_some(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
         """Take messages until this time; return how many."""
-        clock, is_given_away, take = self._clock, self._partitions.is_given_away, self._take
+        clock, is_given_away, add = self._clock, self._partitions.is_given_away, self._holding.add
         for number, delivery in enumerate(deliveries):
             if number % LOOKED_AT == 0 and number and clock() >= until:
                 return number
             place = delivery.place
             if place is not None and is_given_away(place):
                 self._status.stale += 1
-            else:
-                take(delivery, place, now)
+            elif not add(self._held(delivery, place, now)):
+                self._status.redelivered += delivery.deliveries <= 1
         return len(deliveries)
 
-    def _take(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> None:
-        """Keep a message until its turn comes."""
-        number = -1 if place is None else place.add(delivery.position)
-        value, key = self._read_body(delivery)
-        name, attempt = delivery.name, delivery.deliveries
-        if attempt != 1:
-            attempt = self._attempt(attempt)
-        id, size = self._id_of(name, number), len(delivery.body)
-        held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, size, key)
-        if self._is_traced:
-            held.traceparent = traceparent_of(delivery.headers)
-        if not self._holding.add(held):
-            self._status.redelivered += delivery.deliveries <= 1
-        elif self._draining:
-            self._holding.give_back(id)
-        elif type(value) is Unreadable:
-            self._holding.buffer.add_unreadable(held)
-        else:
-            self._holding.buffer.add(held)
-
-    def _read_body(self, delivery: Delivery) -> tuple[Any, Hashable]:
-        """Make the value and its key, or what says why not."""
+    def _held(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Held:
+        """Make the message of a delivery."""
+        body, name, attempt = delivery.body, delivery.name, delivery.deliveries
+        key: Hashable = None
         try:
-            if len(delivery.body) > self._most_bytes:
+            if len(body) > self._most_bytes:
                 raise too_large(delivery, self._most_bytes)
             value = self._decode(delivery)
-            return value, None if self._ordered_by is None else self._ordered_by(value)
+            if self._ordered_by is not None:
+                key = self._ordered_by(value)
         except Exception as error:
-            return Unreadable(delivery.body, error), None
+            value = Unreadable(body, error)
+        number = -1 if place is None else place.add(delivery.position)
+        if attempt != 1:
+            attempt = self._attempt(attempt)
+        id = self._id_of(name, number) if name else f"{self._unnamed}{next(self._numbers)}"
+        held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, len(body), key)
+        if self._is_traced:
+            held.traceparent = traceparent_of(delivery.headers)
+        return held
 
     def _attempt(self, deliveries: int) -> int:
         """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
@@ -213,8 +197,6 @@ class Reading:
         return max(1, min(deliveries, self._most_attempts))
 
     def _id_of(self, name: str, number: int) -> str:
-        if not name:
-            return self._unnamed + str(next(self._numbers))
         receipts = self._holding.receipts
         id = receipts.id_of(name)
         # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.

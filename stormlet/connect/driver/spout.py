@@ -262,14 +262,15 @@ class SourceSpout(ReliableSpout[T]):
         if self._resume is not None:
             last = {message.place: message.name or "" for message in messages}
             self._resume.update((place.name, name) for place, name in last.items() if place is not None)
-        self._holding.room.set()
+        self._holding.make_room()
 
     def _emit(self, messages: Sequence[Held]) -> None:
+        names = [message.name for message in messages]
         attempts = [message.attempt for message in messages]
         self._out.emit_many(
             [message.value for message in messages],
             message_ids=[message.id for message in messages],
-            origins=[message.name for message in messages],
+            origins=names if any(names) else None,
             attempt=1 if attempts.count(1) == len(attempts) else attempts,
         )
 

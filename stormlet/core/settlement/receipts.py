@@ -94,6 +94,8 @@ class Receipts(Generic[R]):
 
     def id_of(self, name: str) -> str:
         """Return the message id for what the broker calls ``name``."""
+        if not self.withdrawals:
+            return name
         for number in self._earlier:
             if (id := _id(name, number)) in self or self._is_settled(id):
                 return id
@@ -106,11 +108,13 @@ class Receipts(Generic[R]):
             del self._settled[id]  # once: a broker that was killed may have forgotten the ack
             self._is_known = True
             return False
-        is_new = id not in self._held
+        is_known = id in self._held
         self._held[id] = receipt
-        is_new = is_new and (not self._old or self._old.pop(id, None) is None)
-        self._is_known |= not is_new
-        return is_new
+        if self._old and self._old.pop(id, None) is not None:
+            is_known = True
+        if is_known:
+            self._is_known = True
+        return not is_known
 
     def get(self, id: str) -> R | None:
         """Return a receipt without settling it; None if there is none that is valid."""

@@ -175,11 +175,13 @@ class SpoutOut:
     ) -> Sequence[Lineage]:
         # No user code runs from here on that could set variables.
         shared = lineage_now(self._topology, None, attempt if isinstance(attempt, int) else 1)
-        if origins is None and isinstance(attempt, int):
-            return [shared] * count
-        attempts = [attempt] * count if isinstance(attempt, int) else attempt
         context = shared.context
-        return [Lineage(*each, context) for each in zip(attempts, origins or [None] * count, strict=True)]
+        if isinstance(attempt, int):
+            if origins is None:
+                return [shared] * count
+            return [Lineage(attempt, origin, context) for origin in origins]
+        origins = [None] * count if origins is None else origins
+        return [Lineage(number, origin, context) for number, origin in zip(attempt, origins, strict=True)]
 
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
