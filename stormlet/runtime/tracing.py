@@ -7,7 +7,7 @@ execution is noted, and all others go their ways as if nothing was traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from contextvars import Context
 from typing import Any, Protocol, cast
 
@@ -54,12 +54,20 @@ class Tracing(Protocol):
     """Traces messages of one run."""
 
     @property
-    def open(self) -> Container[OpenTree]:
-        """The attempts that are traced and have no outcome: of the others it is told nothing."""
+    def open(self) -> Collection[OpenTree]:
+        """The attempts that are traced and have no outcome, always the same collection: of the others it is told
+        nothing."""
         ...
 
-    def begin(self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage) -> Lineage:
-        """An attempt begins: return the lineage that its tuples get."""
+    def gap(self) -> int:
+        """Return the number of attempts of a spout task that chance passes over before it chooses the next one."""
+        ...
+
+    def begin(
+        self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage, *, is_chosen: bool
+    ) -> Lineage:
+        """An attempt begins, which chance has chosen or which may continue a trace: return the lineage that its tuples
+        get."""
         ...
 
     def settled(self, tree: OpenTree) -> None:

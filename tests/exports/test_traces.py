@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 
-from stormlet import BatchBolt, Collector, InvalidConfiguration, Reject, Topology, Tuple
+from stormlet import BatchBolt, Collector, InvalidConfiguration, Reject, TaskContext, Topology, Tuple
 from stormlet.core.traceparent import TRACEPARENT
 from stormlet.exports.opentelemetry import Traces
 from stormlet.testing.brokers import Broker
@@ -288,3 +288,26 @@ async def test_a_wrong_share_is_refused(share: float) -> None:
     """A share is from 0 to 1."""
     with pytest.raises(InvalidConfiguration, match="from 0 to 1"):
         Traces(share)
+
+
+@pytest.mark.parametrize("share", [5e-324, 1e-20, 0.5, 0.999999])
+async def test_any_share_is_counted(exported: Exported, share: float) -> None:
+    """A share that is next to none, or next to all, is a count of messages as others are."""
+    await run_to_end(chain(same, source=range(10)), traces=exported.traces(share), seed=1)
+    count = len(exported.all_of("spout"))
+    assert (count > 8) is (share > 0.9)
+    assert (count == 0) is (share < 0.1)
+
+
+async def test_tasks_of_a_spout_trace_each_their_share(exported: Exported) -> None:
+    """Four tasks count down each for itself, and about a tenth of the messages of all is traced."""
+
+    def thousand(context: TaskContext) -> Iterator[int]:
+        yield from range(1000 * context.task_index, 1000 * (context.task_index + 1))
+
+    topology = Topology("tasks")
+    topology.bolt("first", same, topology.spout("spout", thousand, parallelism=4).shuffle())
+    await run_to_end(topology, traces=exported.traces(0.1), seed=3)
+    tasks = [attributes(span)["task"] for span in exported.all_of("spout")]
+    assert len(set(tasks)) == 4
+    assert 320 < len(tasks) < 480

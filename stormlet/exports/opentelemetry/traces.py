@@ -7,17 +7,15 @@ that has emitted its input; where inputs are joined, the first is the parent and
 message that the engine keeps are one trace: a replay is below the span that the first attempt is below, or else below
 that of the first attempt.
 
-Which messages are traced is decided when an attempt begins, and costs a comparison for those that are not. Spans begin
+Which messages are traced is decided when an attempt begins, and costs a count for those that are not. Spans begin
 when executions do, so that spans of user code are their children. They are ended, and so exported, when the attempt is
 over, with the times that were noted: then it is known what became of each input.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from importlib.metadata import version
-from math import log
+from math import log1p
 from random import Random
 from typing import Final, cast
 
@@ -27,7 +25,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, TracerProvider
 
 from stormlet.core.shortened import shortened
 from stormlet.core.trees import OpenTree
-from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidConfiguration
 from stormlet.exports.opentelemetry.contexts import parent_in
 from stormlet.exports.opentelemetry.spans import Attempt, Edge, Spans, below
@@ -36,6 +34,7 @@ from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.tracing import TracedRun
 
 SHARE: Final = 0.001
+ENDLESS: Final = 1 << 60
 
 
 class Traces:
@@ -70,33 +69,32 @@ class RunTraces:
         self._spans = Spans(run, tracer)
         self.open: dict[OpenTree, Attempt] = {}
         """The attempts that are traced and have no outcome."""
-        self._gaps = _gaps(share, Random(f"{run.seed}/traces"))
-        self._gap = next(self._gaps)
-        """The number of messages that are not traced before the next one that is."""
+        self._share = share
+        self._random = Random(f"{run.seed}/traces")
         home = parent_in(run.context)
         self._home = [] if home is None else [Link(home)]
         """The span in which the topology was started: its messages are no part of that, as they may be millions."""
 
-    def begin(self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage) -> Lineage:
+    def gap(self) -> int:
+        """Return the number of messages that are not traced before the next one that is, so that each is with the same
+        chance."""
+        if self._share in (0, 1):
+            return 0 if self._share else ENDLESS
+        # A random number for each message would cost more than to count down.
+        return int(min(ENDLESS, log1p(-self._random.random()) / log1p(-self._share)))
+
+    def begin(
+        self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage, *, is_chosen: bool
+    ) -> Lineage:
         """An attempt begins: return the lineage that its tuples get."""
-        if self._gap and lineage is PLAIN:  # first, as nearly all messages are not traced
-            self._gap -= 1
-            return lineage
         if lineage.trace:  # of the attempt before
             parent: Context | None = cast("Edge", lineage.trace[0]).attempt.parent_of_replays
         else:
             continued = None if lineage.context is None else parent_in(lineage.context)
-            if not (self._is_chosen() if continued is None else continued.trace_flags.sampled):
+            if not (is_chosen if continued is None else continued.trace_flags.sampled):
                 return lineage
             parent = None if continued is None else below(NonRecordingSpan(continued))
         return self._traced(task, tree, stream, lineage, parent)
-
-    def _is_chosen(self) -> bool:
-        if self._gap:
-            self._gap -= 1
-            return False
-        self._gap = next(self._gaps)
-        return True
 
     def _traced(
         self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage, parent: Context | None
@@ -120,13 +118,3 @@ class RunTraces:
         """The run is over: end what has no outcome."""
         while self.open:
             self.open.popitem()[1].leave_over()
-
-
-def _gaps(share: float, random: Random) -> Iterator[int]:
-    """Give the number of messages before each one that is chosen, so that each is with the same chance."""
-    # A random number for each message would cost more than to count down.
-    while True:
-        if share in (0, 1):
-            yield 0 if share else sys.maxsize
-        else:
-            yield int(log(1 - random.random()) / log(1 - share))

@@ -270,7 +270,7 @@ class EpochTracker(Tracker):
 
     def tell(self, messages: Sequence[Message]) -> None:
         """The epoch of these messages is durable: they are settled for good (law X3)."""
-        acked, unseen = 0, self.observer is None and self.tracing is None
+        acked, unseen = 0, self.observer is None and self.traced is None
         latency = self._latency
         for message in messages:
             # Most have nobody to hear of them, and nothing else to be done for them.

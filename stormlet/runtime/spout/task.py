@@ -37,6 +37,7 @@ from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import lineage_now
 from stormlet.runtime.spout.replays import Replays
 from stormlet.runtime.spout.switches import Switches
+from stormlet.runtime.spout.traced_messages import TracedMessages
 from stormlet.runtime.spout.tracker import OUTCOMES_PER_CHUNK, Tracker
 from stormlet.runtime.task import Task
 from stormlet.runtime.usercode import as_exception
@@ -128,7 +129,7 @@ class SpoutTask(Task):
             log=engine.failures,
             clock=engine.clock,
             observer=engine.observer,
-            tracing=engine.tracing,
+            traced=None if engine.tracing is None else TracedMessages(engine.tracing, plan),
         )
 
     # Seen by the rest of the topology.

@@ -4,6 +4,7 @@ from stormlet.core.ids cimport next_id, shard_of
 from stormlet.core.trees cimport OpenTree
 from stormlet.runtime.spout.complete_latency cimport CompleteLatency
 from stormlet.runtime.spout.messages cimport GivenUp, HostMessage, Message, SpoutMessage
+from stormlet.runtime.spout.traced_messages cimport TracedMessages
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.wire.outlets cimport Outlet
 
@@ -26,7 +27,7 @@ cdef class Tracker:
     cdef public bint buries
     cdef public bint keeps_all
     cdef public object observer
-    cdef public object tracing
+    cdef public TracedMessages traced
     cdef public object replays
     cdef public object hand_overs
     cdef object _plan

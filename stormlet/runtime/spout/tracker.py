@@ -36,7 +36,7 @@ from stormlet.runtime.spout.complete_latency import CompleteLatency
 from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage
 from stormlet.runtime.spout.replays import Replays
-from stormlet.runtime.tracing import Tracing
+from stormlet.runtime.spout.traced_messages import TracedMessages
 from stormlet.runtime.usercode import UserCode
 from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Outbox
@@ -103,7 +103,7 @@ class Tracker:
         log: FailureLog,
         clock: Callable[[], float],
         observer: MessageObserver | None,
-        tracing: Tracing | None = None,
+        traced: TracedMessages | None = None,
     ) -> None:
         """``number`` is the index by which open trees name the spout task, ``loads`` are those of the ackers."""
         self.outcomes = outcomes
@@ -119,8 +119,8 @@ class Tracker:
         """True if every message is kept, whatever its spout would do with it (law X5, X7)."""
         self.observer = observer
         """Looks on at the messages; may be changed at any time."""
-        self.tracing = tracing
-        """Traces some of the messages."""
+        self.traced = traced
+        """The messages that are traced, if some may be."""
         self.replays = replays
         """Messages that wait to be emitted again."""
         self._due = replays.due
@@ -260,8 +260,8 @@ class Tracker:
         is called once the tree is noted: it is either tracked, or this raises."""
         if self.observer is not None:
             self.observer.tracked(self._plan, tree, value)
-        if self.tracing is not None:
-            lineage = self.tracing.begin(self._plan, tree, outlet.source.stream, lineage)
+        if self.traced is not None:
+            lineage = self.traced.begin(tree, outlet.source.stream, lineage)
         # Without ackers the outcome is known now. It waits with the others all the same, as user code must not be
         # called inside an emit (law L17).
         if not self._loads:
@@ -340,8 +340,8 @@ class Tracker:
             self._latency.end()
         if self.observer is not None:
             self._observe(tree)
-        if self.tracing is not None and tree in self.tracing.open:
-            self.tracing.settled(tree)
+        if self.traced is not None:
+            self.traced.settled(tree)
 
     def _conclude(self, tree: OpenTree) -> bool:
         if tree.failure is not None:

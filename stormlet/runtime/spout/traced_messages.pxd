@@ -1,0 +1,10 @@
+from stormlet.core.trees cimport OpenTree
+
+cdef class TracedMessages:
+    cdef object _tracing
+    cdef object _plan
+    cdef object _open
+    cdef Py_ssize_t _passed_over
+
+    cpdef begin(self, OpenTree tree, object stream, object lineage)
+    cpdef settled(self, OpenTree tree)
