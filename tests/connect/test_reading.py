@@ -17,7 +17,7 @@ from stormlet.connect.driver.intake import Held
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
-from stormlet.connect.session import Capabilities, Delivery, SourceContext
+from stormlet.connect.session import Capabilities, Delivery, Settlement, SourceContext
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker
 from tests.connect.price import Listed, ListSession
@@ -158,3 +158,50 @@ async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_h
     assert holding.leases is not None
     assert [each in holding.leases for each in "ab"] == [False, True]
     assert holding.add(done)  # the broker has forgotten its ack
+
+
+class Late(Listed):
+    """A source whose messages come when the topology stops."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("each", count)
+        self.sessions = list[LateSession]()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(can_return=True)
+
+    async def begin(self, address: Address, context: SourceContext) -> LateSession:
+        self.sessions.append(LateSession("each", self._count, context))
+        return self.sessions[0]
+
+
+class LateSession(ListSession):
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        self.done, self.returned = list[Any](), list[Any]()
+        self._stops = asyncio.Event()
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        await self._stops.wait()
+        return await super().receive(most, within)
+
+    def interrupt(self) -> None:
+        self._stops.set()
+
+    async def settle(self, settlement: Settlement) -> int:
+        self.done += settlement.done
+        self.returned += settlement.returned
+        return 0
+
+
+async def test_what_the_last_read_brings_is_given_back(sim: Simulation) -> None:
+    """Nobody begins it, and its broker knows that at once (law R6)."""
+    source = Late(250)
+    topology: Any = Topology("late", max_spout_pending=1000)
+    topology.bolt("see", len, topology.spout("read", source, outputs=bytes).shuffle())
+    async with topology.run() as running:
+        await sim.advance(seconds=1)
+    (session,) = source.sessions
+    assert (session.done, session.returned) == ([], list(range(250)))
+    assert running.statistics().components["see"].executed == 0
