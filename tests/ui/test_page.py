@@ -280,6 +280,11 @@ async def test_a_wrong_token_is_asked_for_again(browser: Any) -> None:
         await look.page.click("#notice button")
         await look.until("document.getElementById('notice').innerText.startsWith('The token is wrong.')")
         assert await look.page.locator(".node").count() == 0
+        await look.page.fill("#notice input", "wrong again")
+        await look.page.keyboard.press("Enter")
+        await look.until("document.querySelector('#notice input')?.value === ''")  # asked for anew
+        await look.page.keyboard.type("nor this")  # it is where one writes
+        assert await look.page.input_value("#notice input") == "nor this"
         await look.page.fill("#notice input", TOKEN)
         await look.page.click("#notice button")
         await look.page.wait_for_selector(".node")

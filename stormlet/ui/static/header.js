@@ -89,7 +89,10 @@ export function fillNotice(notice) {
   notice.dataset.words = words;
   notice.replaceChildren(words);
   mark(notice, "class", store.status === "live" ? about?.state ?? "" : store.status);
-  if (store.status === "locked") notice.append(tokenForm());
+  if (store.status !== "locked") return;
+  const form = tokenForm(notice);
+  notice.append(form);
+  form.elements[0].focus();
 }
 
 function ended(about) {
@@ -100,11 +103,14 @@ function ended(about) {
   return "";
 }
 
-function tokenForm() {
+function tokenForm(notice) {
   const field = h("input", { type: "password", autocomplete: "off", "aria-label": "Token" });
   return h("form", { onsubmit: (event) => {
     event.preventDefault();
     setToken(field.value.trim());
+    // The answer is seen, then, also where it is the same as the last one.
+    notice.dataset.words = "Asking.";
+    notice.replaceChildren("Asking.");
     refresh();
   } }, field, h("button", {}, "Open"));
 }
