@@ -42,6 +42,7 @@ ROOMS = {
         {"acker", "bolt"},
         {"spout"},
         {"tasks"},
+        {"slow_ends"},
         {"explain", "epochs", "hooks"},
         {"run"},
         {"__init__"},

@@ -31,7 +31,7 @@ from stormlet.cli.running.page import open_page
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
-from stormlet.errors import StormletError
+from stormlet.errors import StormletError, TargetError
 from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 
@@ -156,6 +156,14 @@ def run(
                 {"--master": master, "--files": files, "--staging": staging},
             )
             settings = options.layered(**_flags(drain_timeout, explain_stuck))  # before anything is loaded
+            if (
+                state is not None
+                and dead_letters is not None
+                and Path(state).resolve() == dead_letters.resolve()
+            ):
+                raise TargetError(
+                    f"--state and --dead-letters are both {state}; name another file for the letters"
+                )
             if engine == "spark":
                 begin(master)
                 topology = options.topology(target)

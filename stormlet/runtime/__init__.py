@@ -19,6 +19,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     bolt/          bolt tasks and the workers that call user code for them
     spout/         spout tasks, their sources, and the account of their messages
     tasks          all tasks of a run, and the search for a tree among them
+    slow_ends      the log of what does not end, and what it waits for
     explain/       why a tree is open
     hooks/         what users hear of the work of tasks
     epochs/        messages that belong to epochs, and what becomes durable with these

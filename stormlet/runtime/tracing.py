@@ -59,8 +59,8 @@ class Tracing(Protocol):
         nothing."""
         ...
 
-    def gap(self) -> int:
-        """Return the number of attempts of a spout task that chance passes over before it chooses the next one."""
+    def gap(self, task: TaskPlan) -> int:
+        """Return the number of attempts of this spout task that chance passes over before it chooses the next one."""
         ...
 
     def begin(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -324,3 +326,17 @@ def test_the_loop_is_gone_afterwards() -> None:
     assert run() == 0
     with pytest.raises(RuntimeError):
         asyncio.get_running_loop()
+
+
+def test_dead_letters_in_a_database_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would overwrite them: the state's own file, which is made by then, and any other one."""
+    write(FAILING)
+    assert run("--state", "flow.state", "--dead-letters", "./flow.state") == 2
+    said = "stormlet: --state and --dead-letters are both flow.state; name another file for the letters\n"
+    assert capsys.readouterr().err == said
+    assert not Path("flow.state").exists()
+    with closing(sqlite3.connect("table.db")) as database:
+        database.execute("CREATE TABLE words (word TEXT)")
+    assert run("--dead-letters", "table.db") == 2
+    said = "stormlet: --dead-letters table.db is a database of SQLite; name another file\n"
+    assert capsys.readouterr().err == said

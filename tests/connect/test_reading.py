@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from stormlet import Topology
+from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.connect.address import Address
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held
@@ -19,9 +19,10 @@ from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Capabilities, Delivery, Settlement, SourceContext
 from stormlet.testing import Simulation
-from stormlet.testing.brokers import Broker
+from stormlet.testing.brokers import Broker, TwinSource
 from tests.connect.price import Listed, ListSession
 from tests.connect.runs import Consumer, connection
+from tests.epochs.stores import Kept
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
 
@@ -158,6 +159,58 @@ async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_h
     assert holding.leases is not None
     assert [each in holding.leases for each in "ab"] == [False, True]
     assert holding.add(done)  # the broker has forgotten its ack
+
+
+class Resumed(TwinSource[bytes]):
+    resumable = True
+
+
+async def test_a_source_with_state_reads_on_as_soon_as_there_is_room(sim: Simulation) -> None:
+    """Within epochs it hears of nothing until they are durable; half a second for each ten messages made 25 seconds."""
+    broker = Broker("kafka", latency=0.001)
+    for number in range(500):
+        broker.place("orders").publish(b"%d" % number)
+    seen = list[bytes]()
+    topology: Any = Topology("room", max_spout_pending=10)
+    source = topology.spout("orders", Resumed(broker, "orders", as_=bytes))
+    topology.bolt("see", lambda body: seen.append(body), source.shuffle())
+    async with topology.run(state=Kept()):
+        await sim.advance(seconds=5)
+        assert len(seen) == 500
+
+
+async def test_messages_have_their_names_as_origins(sim: Simulation) -> None:
+    """Those that have one; others of the same batch have none."""
+    source = Named(6)
+    origins = list[object]()
+
+    class Sees(BasicBolt[bytes, None]):
+        def execute(self, tup: Tuple[bytes], out: Collector[None]) -> None:
+            origins.append(tup.origin)
+
+    topology: Any = Topology("named")
+    topology.bolt("see", Sees, topology.spout("read", source, outputs=bytes).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert origins == ["list@0", None, "list@2", None, "list@4", None]
+
+
+class Named(Listed):
+    """A source of which each other message has a name."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("each", count)
+
+    async def begin(self, address: Address, context: SourceContext) -> NamedSession:
+        return NamedSession("lease", self._count, context)
+
+
+class NamedSession(ListSession):
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        deliveries = await super().receive(most, within)
+        for delivery in deliveries[1::2]:
+            delivery.name = ""
+        return deliveries
 
 
 class Late(Listed):

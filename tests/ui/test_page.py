@@ -280,7 +280,7 @@ async def test_a_wrong_token_is_asked_for_again(browser: Any) -> None:
         await look.page.click("#notice button")
         await look.until("document.getElementById('notice').innerText.startsWith('The token is wrong.')")
         assert await look.page.locator(".node").count() == 0
-        await look.page.fill("#notice input", "wrong again")
+        await look.page.fill("#notice input", "wrong again ключ")  # which no header has
         await look.page.keyboard.press("Enter")
         await look.until("document.querySelector('#notice input')?.value === ''")  # asked for anew
         await look.page.keyboard.type("nor this")  # it is where one writes

@@ -106,7 +106,8 @@ async def _report_drain(observation: Observation, say: Say) -> None:
     await observation.ending.begun.wait()
     await asyncio.sleep(PATIENCE)
     while True:
-        say(observation.drain())
+        if line := observation.drain():
+            say(line)
         await asyncio.sleep(DRAIN_EVERY)
 
 

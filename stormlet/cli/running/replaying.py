@@ -111,12 +111,24 @@ class Replayable:
         return {each.record.__qualname__: each.record for each in schemas if isinstance(each, Record)}
 
 
+DATABASE: Final = b"SQLite format 3\0"
+"""The first bytes of one; letters that are appended to it would be overwritten."""
+
+
 def letter_file(path: Path) -> LetterFile:
-    """The file, made if it is missing. Raises :class:`~stormlet.errors.TargetError` if it cannot be written."""
+    """The file, made if it is missing. Raises :class:`~stormlet.errors.TargetError` if it cannot be written, or is a
+    database."""
     try:
+        if path.is_file() and _begins_with(path, DATABASE):
+            raise TargetError(f"--dead-letters {path} is a database of SQLite; name another file")
         return LetterFile(path)
     except OSError as error:
         raise TargetError(f"--dead-letters {path} cannot be written: {error.strerror}") from None
+
+
+def _begins_with(path: Path, start: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
 
 
 AT_ONCE = 1000

@@ -84,7 +84,7 @@ class Burying:
             if held.id in self._holding.receipts:
                 await self._bury(held, held.value)
             self._waiting.popleft()
-            self._holding.make_room()
+            self._holding.may_have_room()
 
     async def _bury(self, held: Held, unreadable: Unreadable) -> None:
         failure = self._failure(unreadable)

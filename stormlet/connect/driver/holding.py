@@ -44,7 +44,6 @@ class Holding:
         self._status = status
         self._out = out
         self._room = asyncio.Event()
-        self._awaits_room = False
         self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
 
     @property
@@ -90,8 +89,7 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        if self.leases is not None:
-            self.leases.release(id)
+        self._release(id)
         held = self.receipts.take(id)
         if held is not None:
             if held.place is not None and held.place.settle(held.number):
@@ -142,7 +140,7 @@ class Holding:
         for id, held in gone.items():
             self._over(id, held)
         self._status.withdrawn += len(gone)
-        self.make_room()
+        self.may_have_room()
 
     def withdraw_unbegun(self, places: Collection[Prefix[Any]], *, with_overtaken: bool) -> None:
         """Leave to their next owner what nobody has begun of these partitions. What others have overtaken is done here,
@@ -161,21 +159,18 @@ class Holding:
 
     # Room for more.
 
-    def make_room(self) -> None:
+    def may_have_room(self) -> None:
         """There may be room for another message."""
         self._room.set()
 
-    async def until_room(self, seconds: float) -> None:
+    async def wait_for_room(self, seconds: float) -> None:
         """Wait until there may be room, for so many seconds at most."""
         self._room.clear()
-        self._awaits_room = True
         try:
             async with asyncio.timeout(seconds):
                 await self._room.wait()
         except TimeoutError:
             return
-        finally:
-            self._awaits_room = False
 
     # All that are held.
 
@@ -207,8 +202,7 @@ class Holding:
             self._out.wake()
         if self._awaited:
             self._tell_those_who_wait(id)
-        if self._awaits_room:
-            self._room.set()
+        self._room.set()
         if self.all_are_read and self.is_over:
             self._out.wake()
 

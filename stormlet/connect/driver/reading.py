@@ -81,7 +81,7 @@ class Reading:
         """Read on."""
         self._active = True
         self._partitions.go_on()
-        self._holding.make_room()
+        self._holding.may_have_room()
 
     def pause(self) -> None:
         """Ask for nothing more until :meth:`go_on`."""
@@ -91,7 +91,7 @@ class Reading:
     def drain(self) -> None:
         """Ask for nothing more, ever, and give back what comes of the last read."""
         self._draining = True
-        self._holding.make_room()
+        self._holding.may_have_room()
 
     # Asking.
 
@@ -111,7 +111,7 @@ class Reading:
             while asked is not None or not self._draining:
                 asked = asked or self._ask(session, ())
                 if asked is None:
-                    await self._holding.until_room(ROOM)
+                    await self._holding.wait_for_room(ROOM)
                     continue
                 deliveries = await asked
                 asked = self._ask(session, deliveries)
@@ -171,7 +171,7 @@ class Reading:
         return len(deliveries)
 
     def _held(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Held:
-        """Make the message of a delivery."""
+        """Make the message of a delivery: numbered in its partition, named, and decoded, or with the error of that."""
         body, name, attempt = delivery.body, delivery.name, delivery.deliveries
         key: Hashable = None
         try:

@@ -45,8 +45,7 @@ class Settling:
     def done(self, receipt: Any) -> None:
         """A message is done."""
         self._next.done.append(receipt)
-        if not self._noted.is_set():
-            self.note()
+        self.note()
 
     def give_back(self, receipt: Any) -> None:
         """A message is to be delivered again, to anybody."""

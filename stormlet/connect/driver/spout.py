@@ -248,6 +248,8 @@ class SourceSpout(ReliableSpout[T]):
         if not buffer.is_ready:
             if self._holding.is_over and self._settling.told.is_set():
                 raise EndOfStream
+            # Within epochs, messages cease to be pending without a word.
+            self._holding.may_have_room()
             return
         if not self._burying.clear_way():
             return
@@ -262,9 +264,10 @@ class SourceSpout(ReliableSpout[T]):
         if self._resume is not None:
             last = {message.place: message.name or "" for message in messages}
             self._resume.update((place.name, name) for place, name in last.items() if place is not None)
-        self._holding.make_room()
+        self._holding.may_have_room()
 
     def _emit(self, messages: Sequence[Held]) -> None:
+        # Without origins all messages have one lineage, which is quicker.
         names = [message.name for message in messages]
         attempts = [message.attempt for message in messages]
         self._out.emit_many(

@@ -70,18 +70,23 @@ class RunTraces:
         self.open: dict[OpenTree, Attempt] = {}
         """The attempts that are traced and have no outcome."""
         self._share = share
-        self._random = Random(f"{run.seed}/traces")
+        self._seed = run.seed
+        self._randoms: dict[int, Random] = {}
+        """That of each spout task, so that others do not change which of its messages are traced."""
         home = parent_in(run.context)
         self._home = [] if home is None else [Link(home)]
         """The span in which the topology was started: its messages are no part of that, as they may be millions."""
 
-    def gap(self) -> int:
-        """Return the number of messages that are not traced before the next one that is, so that each is with the same
-        chance."""
+    def gap(self, task: TaskPlan) -> int:
+        """Return the number of attempts of this spout task that chance passes over before it chooses the next one, so
+        that each has the same chance."""
         if self._share in (0, 1):
             return 0 if self._share else ENDLESS
+        if task.task not in self._randoms:
+            self._randoms[task.task] = Random(f"{self._seed}/traces/{task.task}")
+        random = self._randoms[task.task]
         # A random number for each message would cost more than to count down.
-        return int(min(ENDLESS, log1p(-self._random.random()) / log1p(-self._share)))
+        return int(min(ENDLESS, log1p(-random.random()) / log1p(-self._share)))
 
     def begin(
         self, task: TaskPlan, tree: OpenTree, stream: str, lineage: Lineage, *, is_chosen: bool

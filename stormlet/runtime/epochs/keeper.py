@@ -49,11 +49,11 @@ from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import CutEpoch, OpenEpoch
 from stormlet.runtime.epochs.attempts import Attempts, name_of
 from stormlet.runtime.epochs.letters import hand_over, kept
-from stormlet.runtime.epochs.slow import PATIENCE, log_slow_epoch
 from stormlet.runtime.epochs.sources import Sources
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.runtime.epochs.wave import LEAST_PAUSE, Wave
 from stormlet.runtime.epochs.writer import EpochWriter
+from stormlet.runtime.slow_ends import PATIENCE, log_slow_epoch
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.positions import CutPosition
 from stormlet.runtime.tasks import Tasks

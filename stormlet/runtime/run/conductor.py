@@ -28,6 +28,7 @@ from stormlet.errors import StillHeld
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.slices import Activity
+from stormlet.runtime.slow_ends import PATIENCE, log_endless_calls
 from stormlet.runtime.tasks import Tasks
 
 
@@ -40,21 +41,25 @@ class Conductor:
         activity: Activity,
         tasks: Tasks,
         order: Sequence[Sequence[str]],
+        topology: str = "",
         *,
         finishes: bool = True,
         epochs: EpochKeeper | None = None,
     ) -> None:
         """``order`` has the components upstream first; with ``finishes=False`` bolts are flushed and never finished, as
-        more will come later. ``epochs`` is there where messages belong to epochs."""
+        more will come later. ``topology`` is its name, if the log is to say what holds up its end; ``epochs`` is there
+        where messages belong to epochs."""
         self._loop = loop
         self._activity = activity
         self._tasks = tasks
         self._spouts = tasks.all_spouts
         self._order = order
+        self._topology = topology
         self._finishes = finishes
         self._epochs = epochs
         self._bell = asyncio.Event()
         self._waiting: dict[asyncio.Future[None], None] = {}
+        self._look_again: asyncio.TimerHandle | None = None
         activity.call_when_quiet(self._wake)
 
     async def run(self) -> None:
@@ -77,10 +82,15 @@ class Conductor:
         # By waiter, so that a wait that the host gives up, as by a timeout, leaves nothing behind.
         self._waiting[waiter] = None
         self._bell.set()
+        if self._topology and self._look_again is None:
+            self._watch_calls(-1)
         try:
             await waiter
         finally:
             self._waiting.pop(waiter, None)
+            if not self._waiting and self._look_again is not None:
+                self._look_again.cancel()
+                self._look_again = None
 
     def look(self) -> None:
         """Look at the next turn of the loop, as something has happened that moves no task."""
@@ -96,6 +106,21 @@ class Conductor:
             else:
                 waiter.set_exception(error)
         self._waiting.clear()
+
+    def _watch_calls(self, progress: int) -> None:
+        """Look in a while, and as long as there is progress: a timer for ever would hide a deadlock in a simulation."""
+        self._look_again = self._loop.call_later(PATIENCE, self._look_at_calls, progress)
+
+    def _look_at_calls(self, progress: int) -> None:
+        self._look_again = None
+        spouts, bolts = self._spouts, self._tasks.all_bolts
+        now = sum(task.tracker.counts.settled for task in spouts) + sum(task.progress for task in bolts)
+        if now != progress or any(acker.may_expire for acker in self._tasks.ackers):
+            self._watch_calls(now)
+        elif all(task.ended and not task.tracker.pending for task in spouts) and any(
+            task.calls() for task in bolts
+        ):
+            log_endless_calls(self._topology, self._tasks)
 
     def _wake(self) -> None:
         # In the middle of a run it is often quiet for a moment; only still spouts make it worth a look.

@@ -126,7 +126,7 @@ class Running:
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._epochs = self._keeper(state, assembly)
         self._host_states = HostStates(self._name, () if state is None else state.states, self._epochs)
-        self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
+        self._conductor = Conductor(loop, activity, self._tasks, plan.order, self._name, epochs=self._epochs)
         probe = LoopProbe(loop, self._engine.clock, Random(f"{self._engine.seed}/probe"), activity)
         epochs = None if self._epochs is None else self._epochs.statistics
         self._counting = Counting(plan, self._tasks, probe, epochs)

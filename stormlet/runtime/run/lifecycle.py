@@ -31,6 +31,7 @@ from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.observers import Observer
 from stormlet.runtime.slow_code import wait_for_end
+from stormlet.runtime.slow_ends import log_end_of_drain
 from stormlet.runtime.task import Task
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.usercode import all_ended
@@ -263,6 +264,7 @@ class Lifecycle:
             async with asyncio.timeout(self._configuration.drain_timeout):
                 await self._conductor.quiescent()
         except TimeoutError:
+            log_end_of_drain(self._name, self._configuration.drain_timeout or 0.0, self._tasks)
             await self._give_up()
         except TopologyCrashed:
             pass  # whoever leaves the block raises it

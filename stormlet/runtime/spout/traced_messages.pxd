@@ -4,7 +4,7 @@ cdef class TracedMessages:
     cdef object _tracing
     cdef object _plan
     cdef object _open
-    cdef Py_ssize_t _passed_over
+    cdef long long _to_pass_over
 
     cpdef begin(self, OpenTree tree, object stream, object lineage)
     cpdef settled(self, OpenTree tree)

@@ -92,7 +92,7 @@ export function fillNotice(notice) {
   if (store.status !== "locked") return;
   const form = tokenForm(notice);
   notice.append(form);
-  form.elements[0].focus();
+  if (document.activeElement === document.body) form.elements[0].focus(); // and takes it from nobody
 }
 
 function ended(about) {

@@ -28,6 +28,8 @@ function tell(changed) {
 }
 
 export async function ask(path, options = {}) {
+  // No header could have it, so that nothing would be asked.
+  if (token() && !/^[\x21-\x7e]+$/.test(token())) throw Object.assign(new Error("the token is wrong"), { status: 401 });
   const headers = token() ? { Authorization: `Bearer ${token()}` } : {};
   const response = await fetch(`api/v1/${path}`, { ...options, headers, cache: "no-store" });
   if (response.ok) return response;

@@ -171,6 +171,29 @@ async def test_when_a_tuple_is_never_settled() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_when_a_call_never_returns(caplog: pytest.LogCaptureFixture) -> None:
+    """A call never returns. Its message fails after `message_timeout`, as any other; the call itself goes on, and with
+    it a finite run. Half a minute to a minute later the log says which call that is, and at which line it waits.
+    Nothing ends a call but itself: give what it waits for a time, such as by `asyncio.timeout`.
+    """
+
+    async def endless(value: int) -> None:
+        await asyncio.Event().wait()
+
+    topology = Topology("endless", message_timeout=10, max_attempts=1)
+    topology.bolt("call", endless, topology.spout("values", [1]).shuffle())
+    async with topology.run() as running:
+        end = asyncio.create_task(running.finished())
+        await asyncio.sleep(29)
+        assert running.statistics().components["values"].dead_letters == 1
+        assert "calls go on" not in caplog.text
+        await asyncio.sleep(45)
+        assert "as calls go on: call[0], in endless (test_bolts.py:" in caplog.text
+        assert not end.done()
+        end.cancel()
+
+
+@pytest.mark.simulated_time
 @pytest.mark.parametrize("second", ["ack", "fail", "emit"])
 async def test_when_an_input_is_settled_twice(second: str) -> None:
     """A bolt settles an input twice, or anchors to one that it has settled. `AlreadySettled` is raised there and names

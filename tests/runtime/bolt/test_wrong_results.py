@@ -182,7 +182,7 @@ async def test_what_execute_returns_is_refused(
     topology = Topology("returns", max_attempts=1)
     topology.bolt("ten", bolt, topology.spout("numbers", [1, 2]).shuffle(), **options)
     running = await run_to_end(topology)
-    reasons = [str(letter.failure.exception) for letter in running.dead_letters]
+    reasons = sorted(str(letter.failure.exception) for letter in running.dead_letters)
     method = "execute_batch" if issubclass(bolt, BatchBolt) else "execute"
     said = "which nothing takes: emit it with out.emit(...), and return nothing"
     assert reasons == [f"{method} of 'ten' (task 3) returned {number}, {said}" for number in (10, 20)]
