@@ -119,8 +119,9 @@ class TopologyCrashed(StormletError):
 
     @property
     def _why(self) -> str:
-        """The cause in words: those of a connector, or of what cannot run, say all and are made for people."""
-        if isinstance(self.__cause__, ConnectorError | InvalidTopology):
+        """The cause in words: those of a connector, of a state, or of what cannot run, say all and are made for
+        people."""
+        if isinstance(self.__cause__, ConnectorError | InvalidTopology | StateUnusable):
             return f"{self.task}: {self.__cause__}"
         return f"{self.what} of {self.task} raised {_shown(self.__cause__)}"
 

@@ -14,7 +14,14 @@ import cyclopts
 
 from stormlet.core.shortened import cut, escaped, visible
 from stormlet.core.tracebacks import is_file_of_ours
-from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
+from stormlet.errors import (
+    InvalidTopology,
+    Reject,
+    StateUnusable,
+    StormletError,
+    TargetError,
+    TopologyCrashed,
+)
 from stormlet.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
 _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
@@ -71,7 +78,8 @@ def _traceback(error: BaseException) -> str:
     trace = trace_of(error)
     if isinstance(error, _UNCOMPILABLE) and _failed_to_compile(trace):
         return "".join((*trace.format_exception_only(), "\n"))  # it says itself where it is
-    if error.__cause__ is None and (isinstance(error, Reject) or _is_ours(error, trace)):
+    has_cause = error.__cause__ is not None and not isinstance(error, StateUnusable)  # whose words have it
+    if not has_cause and (isinstance(error, Reject) or _is_ours(error, trace)):
         return ""
     _trim(trace)
     return f"{text_of(trace)}\n"

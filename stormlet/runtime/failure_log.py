@@ -18,7 +18,7 @@ from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.retries import Restarts
 from stormlet.core.shortened import cut, escaped, printable, shortened
 from stormlet.core.tracebacks import forget_earlier_raises, raised_in
-from stormlet.errors import TaskKilled
+from stormlet.errors import StateUnusable, TaskKilled
 from stormlet.model.plan import TaskPlan
 from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure, log_fields
 
@@ -171,7 +171,8 @@ class FailureLog:
         first = self._counts.add(replace(failure, at=self._loop.time(), traceback=traceback))
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
         # The repetitions are for those who have asked for DEBUG; all others get their number (law B4).
-        logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
+        shown = None if isinstance(error, StateUnusable) else error  # whose words say all
+        logger.log(level if first else logging.DEBUG, "%s", line, exc_info=shown, extra=fields)
         if first and failure.is_of_other_kinds:
             logger.warning(
                 "%s of %s has failed in %d different ways; further ones are counted together",

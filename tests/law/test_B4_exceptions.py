@@ -100,6 +100,30 @@ async def test_B4_on_error_stop_crashes_the_topology(engine: Engine, concurrency
 
 
 @pytest.mark.simulated_time
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_B4_the_input_that_crashes_the_topology_has_failed(concurrency: int) -> None:
+    """And was not acked, as its statistics say."""
+
+    async def fail_later(value: int) -> None:
+        if value == 3:
+            raise ZeroDivisionError(value)
+
+    def fail(value: int) -> None:
+        if value == 3:
+            raise ZeroDivisionError(value)
+
+    topology = Topology("stop")
+    source = topology.spout("numbers", [1, 2, 3])
+    function = fail if concurrency == 1 else fail_later
+    topology.bolt("fail", function, source.shuffle(), on_error="stop", concurrency=concurrency)
+    with pytest.raises(TopologyCrashed):
+        async with topology.run() as running:
+            await running.finished()
+    counts = running.statistics().components["fail"]
+    assert (counts.executed, counts.acked, counts.failed) == (3, 2, 1)
+
+
+@pytest.mark.simulated_time
 async def test_B4_an_exception_in_a_batch_fails_its_unsettled_members(engine: Engine) -> None:
     """A member that was acked before stays acked; the others fail."""
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from stormlet import Epoch, InvalidTopology, SqliteTable, Topology, TopologyCrashed
+from stormlet import Epoch, InvalidTopology, SqliteTable, StateUnusable, Topology, TopologyCrashed
 
 pytestmark = pytest.mark.simulated_time(allow_leaks=["errors"])
 
@@ -93,7 +93,10 @@ async def test_an_epoch_that_a_file_has_is_passed_over(tmp_path: Path) -> None:
     for _ in range(2):
         assert committer.commit(Epoch(1, "line"), ENTRIES) is None
     assert len(found(tmp_path / "other.db", "entries")) == len(ENTRIES)
-    with pytest.raises(ValueError, match="epoch 1 is of another line, as the state began anew"):
+    said = (
+        r"other\.db, table 'entries': epoch 1 is of another line, as the state began anew: .* the sink 'a/b'"
+    )
+    with pytest.raises(StateUnusable, match=said):
         committer.commit(Epoch(1, "other"), ENTRIES)
 
 

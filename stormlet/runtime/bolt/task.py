@@ -201,6 +201,9 @@ class BoltTask(Task):
         inputs, error = raised.inputs, raised.error
         self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
+            self.account.failed += sum(
+                tup.state <= HELD for tup in inputs
+            )  # with the run, and all that is in it
             self._die_of(error)
         # User code may have settled some by itself before it raised; their outcome stands.
         unsettled = [tup for tup in inputs if tup.state <= HELD]

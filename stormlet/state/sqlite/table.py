@@ -16,7 +16,7 @@ from stormlet.core.shortened import shortened
 from stormlet.core.state.codecs import LEAST_INT, single_class, unfit
 from stormlet.core.state.commits import Column, Table, TableRows
 from stormlet.core.state.outgoing import Epoch
-from stormlet.errors import InvalidTopology
+from stormlet.errors import InvalidTopology, StateUnusable
 from stormlet.model.components import TaskContext
 from stormlet.model.state.committers import Committer, TableFactory
 from stormlet.state.places import absolute, check_place
@@ -119,10 +119,19 @@ class _InFile(Committer[T]):
         with closing(Database(self._path, "rwc")) as database:
             database.set("synchronous", "FULL")
             with database.transaction():
-                if epoch.follows(self._last(database)):
+                if self._is_new(epoch, database):
                     write_rows(database, written)
                     note = (self._sink, epoch.line, epoch.number)
                     write_rows(database, TableRows(SINKS, [note]))
+
+    def _is_new(self, epoch: Epoch, database: Database) -> bool:
+        try:
+            return epoch.follows(self._last(database))
+        except ValueError as error:
+            raise StateUnusable(
+                f"{self._path}, table {self._table.table.name!r}: {error}; the note is the row of the sink "
+                f"{self._sink!r} in the table {SINKS.name!r} there"
+            ) from error
 
     def _last(self, database: Database) -> Epoch | None:
         if not database.number("SELECT count(*) FROM sqlite_master WHERE name = ?", SINKS.name):
