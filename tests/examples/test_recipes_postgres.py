@@ -84,7 +84,7 @@ def test_runs_that_are_killed_leave_each_entry_once(dsn: str, tmp_path: Path) ->
 
 async def to_its_end(dsn: str, path: Path, meanwhile: Callable[[Running], Awaitable[None]]) -> None:
     """Run the recipe in this process, beside what happens to it."""
-    async with ledger(dsn, ENTRIES).run(state=path, epoch_messages=500) as running:
+    async with ledger(dsn, ENTRIES).run(state=path, epoch_messages=250) as running:
         await meanwhile(running)
         await running.finished()
 
