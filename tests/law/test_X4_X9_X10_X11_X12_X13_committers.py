@@ -389,6 +389,6 @@ async def test_X4_what_cannot_be_noted_at_the_end_crashes_the_run_with_all_count
     running = await left.__aenter__()
     await running.finished()
     store.note_delivered = full  # type: ignore[method-assign]
-    with pytest.raises(TopologyCrashed, match="the end of epoch 3 raised"):
+    with pytest.raises(TopologyCrashed, match="epoch 3: the disk is full"):
         await left.__aexit__(None, None, None)
     assert running.statistics().components["numbers"].acked == 6
