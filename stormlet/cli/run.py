@@ -156,14 +156,7 @@ def run(
                 {"--master": master, "--files": files, "--staging": staging},
             )
             settings = options.layered(**_flags(drain_timeout, explain_stuck))  # before anything is loaded
-            if (
-                state is not None
-                and dead_letters is not None
-                and Path(state).resolve() == dead_letters.resolve()
-            ):
-                raise TargetError(
-                    f"--state and --dead-letters are both {state}; name another file for the letters"
-                )
+            _refuse_one_file(state, dead_letters)
             if engine == "spark":
                 begin(master)
                 topology = options.topology(target)
@@ -222,6 +215,12 @@ def _notes(topology: Topology, settings: Layered) -> Sequence[str]:
     from stormlet.cli.inspecting.stages import notes_of  # which loads the bridge
 
     return tuple(notes_of(inspect_topology(topology, settings, state_survives=True)))
+
+
+def _refuse_one_file(state: StatePath | None, dead_letters: Path | None) -> None:
+    """Raise :class:`~stormlet.errors.TargetError` if both are the same: the state would overwrite the letters."""
+    if state is not None and dead_letters is not None and Path(state).resolve() == dead_letters.resolve():
+        raise TargetError(f"--state and --dead-letters are both {state}; name another file for the letters")
 
 
 def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:

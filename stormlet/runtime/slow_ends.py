@@ -26,10 +26,10 @@ def log_slow_epoch(topology: str, epoch: int, seconds: float, tasks: Tasks) -> N
 
 
 def log_endless_calls(topology: str, tasks: Tasks) -> None:
-    """Log that all messages have their outcomes, and calls go on."""
+    """Log that all messages have their outcomes, and calls are still running."""
     logger.warning(
-        "topology %r has no message left, and does not end, as calls go on: %s; nothing ends a call but itself: give "
-        "it a time, such as by asyncio.timeout",
+        "topology %r has no messages left but does not end, as calls are still running: %s; nothing else ends them: "
+        "give what they wait for a time limit, such as asyncio.timeout",
         *(topology, _named(tasks)),
         extra=log_fields(topology),
     )
@@ -38,7 +38,7 @@ def log_endless_calls(topology: str, tasks: Tasks) -> None:
 def log_end_of_drain(topology: str, seconds: float, tasks: Tasks) -> None:
     """Log that the time of a drain is over."""
     logger.warning(
-        "topology %r has not drained within %g s, its drain_timeout, and what is left fails; it has waited for %s",
+        "topology %r has not drained within %g s, its drain_timeout, and what is left fails; it was waiting for %s",
         *(topology, seconds, _named(tasks)),
         extra=log_fields(topology),
     )
@@ -56,7 +56,7 @@ def _holders(tasks: Tasks) -> Iterator[str]:
             yield f"{bolt.name}, which has the epoch before it in hand, in {bolt.code_in_use.place()}"
         elif bolt.restarting:
             yield f"{bolt.name}, which is being restarted"
-        elif bolt.calls():
+        elif bolt.calls() or bolt.is_asked:
             yield f"{bolt.name}, in {bolt.code_in_use.place()}"
         elif bolt.holds_inputs:
             yield f"{bolt.name}, which holds inputs"

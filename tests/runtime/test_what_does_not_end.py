@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from stormlet import Topology
+from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.testing import Deadlock, SimulatedLoop, Simulation
 
 SAID = "stormlet.runtime.slow_ends"
@@ -33,9 +33,51 @@ async def test_calls_without_an_end_are_named(sim: Simulation, caplog: pytest.Lo
             await running.finished()
     (line,) = said(caplog)
     assert line.startswith(
-        "topology 'shop' has no message left, and does not end, as calls go on: call[0], in sleepless"
+        "topology 'shop' has no messages left but does not end, as calls are still running: call[0], in sleepless"
     )
     assert "Event.wait" in line
+
+
+@pytest.mark.simulated_time
+async def test_calls_are_named_after_a_source_was_silent(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """For longer than the log waits, in real time; on simulated time such a timer would hide a deadlock."""
+
+    async def late() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(200)
+        yield 5
+
+    topology = Topology("shop", message_timeout=10, max_attempts=1)
+    topology.bolt("call", sleepless, topology.spout("numbers", late).shuffle())
+    async with topology.run() as running:
+        running._conductor._watches_idle = True  # pyright: ignore[reportPrivateUsage]
+        end = asyncio.create_task(running.finished())
+        await sim.advance(seconds=1000)
+        end.cancel()
+    (line,) = [each for each in said(caplog) if "drain" not in each]
+    assert "still running: call[0], in sleepless" in line
+
+
+@pytest.mark.simulated_time
+async def test_a_finish_without_an_end_is_named(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """As a call with an input is."""
+
+    class Endless(BasicBolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None: ...
+
+        async def finish(self, out: Collector[None]) -> None:
+            await asyncio.Event().wait()
+
+    topology = Topology("shop")
+    topology.bolt("call", Endless, topology.spout("numbers", [1]).shuffle())
+    async with topology.run() as running:
+        end = asyncio.create_task(running.finished())
+        await sim.advance(seconds=100)
+        end.cancel()
+    (line,) = [each for each in said(caplog) if "drained" not in each]
+    assert "still running: call[0], in Endless.finish" in line
 
 
 @pytest.mark.simulated_time
@@ -71,6 +113,6 @@ async def test_the_end_of_a_drain_names_what_held_it_up(caplog: pytest.LogCaptur
             await asyncio.sleep(1)
     (line,) = said(caplog)
     assert line.startswith(
-        "topology 'shop' has not drained within 2 s, its drain_timeout, and what is left fails; it has waited for "
+        "topology 'shop' has not drained within 2 s, its drain_timeout, and what is left fails; it was waiting for "
         "call[0], in sleepless"
     )

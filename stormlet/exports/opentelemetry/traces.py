@@ -35,6 +35,7 @@ from stormlet.runtime.tracing import TracedRun
 
 SHARE: Final = 0.001
 ENDLESS: Final = 1 << 60
+"""More messages than any run has."""
 
 
 class Traces:

@@ -171,6 +171,11 @@ class BoltTask(Task):
         """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""
         self._pending.request(name)
 
+    @property
+    def is_asked(self) -> bool:
+        """True until what it was asked for has been called and has returned."""
+        return bool(self._pending)
+
     def queue(self) -> Sequence[AnyTuple]:
         """The inputs that its user code has not been called with yet, in their order."""
         return [*self._intake.queued, *self.inbox.items]
@@ -201,9 +206,8 @@ class BoltTask(Task):
         inputs, error = raised.inputs, raised.error
         self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
-            self.account.failed += sum(
-                tup.state <= HELD for tup in inputs
-            )  # with the run, and all that is in it
+            # They fail with the run, which nothing tells the ackers one by one.
+            self.account.failed += sum(tup.state <= HELD for tup in inputs)
             self._die_of(error)
         # User code may have settled some by itself before it raised; their outcome stands.
         unsettled = [tup for tup in inputs if tup.state <= HELD]

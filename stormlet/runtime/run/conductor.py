@@ -60,6 +60,8 @@ class Conductor:
         self._bell = asyncio.Event()
         self._waiting: dict[asyncio.Future[None], None] = {}
         self._look_again: asyncio.TimerHandle | None = None
+        self._watches_idle = not getattr(loop, "simulated_time", False)
+        """True if calls are watched while nothing moves: on simulated time such a timer would hide a deadlock."""
         activity.call_when_quiet(self._wake)
 
     async def run(self) -> None:
@@ -108,19 +110,19 @@ class Conductor:
         self._waiting.clear()
 
     def _watch_calls(self, progress: int) -> None:
-        """Look in a while, and as long as there is progress: a timer for ever would hide a deadlock in a simulation."""
+        """Look in a while if there was progress since."""
         self._look_again = self._loop.call_later(PATIENCE, self._look_at_calls, progress)
 
     def _look_at_calls(self, progress: int) -> None:
         self._look_again = None
         spouts, bolts = self._spouts, self._tasks.all_bolts
         now = sum(task.tracker.counts.settled for task in spouts) + sum(task.progress for task in bolts)
-        if now != progress or any(acker.may_expire for acker in self._tasks.ackers):
-            self._watch_calls(now)
-        elif all(task.ended and not task.tracker.pending for task in spouts) and any(
-            task.calls() for task in bolts
-        ):
+        moves = now != progress or any(acker.may_expire for acker in self._tasks.ackers)
+        is_over = all(task.ended and not task.tracker.pending for task in spouts)
+        if not moves and is_over and any(task.calls() or task.is_asked for task in bolts):
             log_endless_calls(self._topology, self._tasks)
+        elif moves or self._watches_idle:
+            self._watch_calls(now)
 
     def _wake(self) -> None:
         # In the middle of a run it is often quiet for a moment; only still spouts make it worth a look.

@@ -92,7 +92,7 @@ export function fillNotice(notice) {
   if (store.status !== "locked") return;
   const form = tokenForm(notice);
   notice.append(form);
-  if (document.activeElement === document.body) form.elements[0].focus(); // and takes it from nobody
+  if (document.activeElement === document.body) form.elements[0].focus(); // unless the reader types elsewhere
 }
 
 function ended(about) {
@@ -108,7 +108,7 @@ function tokenForm(notice) {
   return h("form", { onsubmit: (event) => {
     event.preventDefault();
     setToken(field.value.trim());
-    // The answer is seen, then, also where it is the same as the last one.
+    // So the answer is seen even if it says the same as the last one.
     notice.dataset.words = "Asking.";
     notice.replaceChildren("Asking.");
     refresh();

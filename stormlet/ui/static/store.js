@@ -28,7 +28,7 @@ function tell(changed) {
 }
 
 export async function ask(path, options = {}) {
-  // No header could have it, so that nothing would be asked.
+  // It fits in no header: fetch would fail without asking.
   if (token() && !/^[\x21-\x7e]+$/.test(token())) throw Object.assign(new Error("the token is wrong"), { status: 401 });
   const headers = token() ? { Authorization: `Bearer ${token()}` } : {};
   const response = await fetch(`api/v1/${path}`, { ...options, headers, cache: "no-store" });

@@ -182,9 +182,8 @@ async def test_resets_with_a_state_count_each_change_once(
                 proxy.reset()
             await writing
             await soon(lambda: counted(running, 900), 60)
-            await insert(
-                shop, 900, 10
-            )  # of what was emitted before a reset, the server learns with the next change
+            # Of what was emitted before a reset, the server learns with the next change.
+            await insert(shop, 900, 10)
             await soon(lambda: counted(running, 910), 60)
             await soon(lambda: is_told(shop), 60)
             assert dict(running.state("count")) == dict.fromkeys(range(910), 1)

@@ -173,8 +173,8 @@ async def test_when_a_tuple_is_never_settled() -> None:
 @pytest.mark.simulated_time
 async def test_when_a_call_never_returns(caplog: pytest.LogCaptureFixture) -> None:
     """A call never returns. Its message fails after `message_timeout`, as any other; the call itself goes on, and with
-    it a finite run. Half a minute to a minute later the log says which call that is, and at which line it waits.
-    Nothing ends a call but itself: give what it waits for a time, such as by `asyncio.timeout`.
+    it a finite run. Half a minute to a minute later the log names that call and the line at which it waits. Nothing
+    else ends a call: give what it waits for a time limit, such as `asyncio.timeout`.
     """
 
     async def endless(value: int) -> None:
@@ -186,9 +186,9 @@ async def test_when_a_call_never_returns(caplog: pytest.LogCaptureFixture) -> No
         end = asyncio.create_task(running.finished())
         await asyncio.sleep(29)
         assert running.statistics().components["values"].dead_letters == 1
-        assert "calls go on" not in caplog.text
+        assert "still running" not in caplog.text
         await asyncio.sleep(45)
-        assert "as calls go on: call[0], in endless (test_bolts.py:" in caplog.text
+        assert "as calls are still running: call[0], in endless (test_bolts.py:" in caplog.text
         assert not end.done()
         end.cancel()
 
