@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import jvm
 from tests.slow import in_process, is_slow, is_slow_path
 
 pytest_plugins = ["pytester"]
 
 HERE = Path(__file__).parent
+
+jvm.use_in_spark()
 
 # In CI Hypothesis chooses a profile of its own: no deadline, and the same examples every time.
 if "CI" not in os.environ:
@@ -75,8 +78,20 @@ def _interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-UNTRACED = {"fuzz", "law", "oracle", "readme"}
-"""Directories of tests that take several times as long with coverage, and run little that others do not."""
+UNTRACED = (
+    "connect/test_planted_bugs.py",
+    "connect/test_price.py",
+    "connect/test_soak.py",
+    "epochs/test_planted_bugs.py",
+    "epochs/test_simulated.py",
+    "fuzz",
+    "law",
+    "oracle",
+    "readme",
+    "runtime/run/test_bottlenecks.py",
+    "runtime/test_year.py",
+)
+"""Tests that take up to five times as long with coverage, and run little that others do not."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -87,10 +102,10 @@ def _children_are_untraced() -> None:
 
 @pytest.fixture(autouse=True)
 def _untraced(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Coverage is off in some directories, and where a marker says so."""
+    """Coverage is off in some files, and where a marker says so."""
     marked = request.node.get_closest_marker("untraced") is not None
-    directory = request.path.relative_to(HERE).parts[0]
-    if "coverage" not in sys.modules or not (marked or directory in UNTRACED):
+    path = request.path.relative_to(HERE)
+    if "coverage" not in sys.modules or not (marked or any(map(path.is_relative_to, UNTRACED))):
         yield
         return
     from coverage import Coverage

@@ -24,12 +24,17 @@ FIRST = (
     "tests/connect/nats/test_conformance.py",
     "tests/connect/postgres/test_conformance.py",
     "tests/connect/postgres/test_changes_conformance.py",
+    "tests/testing/chaos/test_lives.py",
+    "tests/connect/redis/test_topology.py",
+    "tests/connect/test_soak.py",
     "tests/testing/chaos/test_planted_bugs.py",
     f"{BY_KIND}[kafka, consumer groups",
     "tests/connect/kafka/test_kills.py",
     "tests/connect/kafka/test_exactly_once.py",
     "tests/law/test_N2_engine_errors.py",
     "tests/testing/chaos/test_simulating.py",
+    "tests/connect/kafka/test_topology.py",
+    "tests/connect/test_planted_bugs.py",
 )
 """What takes minutes, the longest first: begun late, it would be waited for when all else is done. Files of Spark that
 are named here start JVMs of their own, and need not wait for the others."""

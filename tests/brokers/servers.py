@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
+from tests import jvm
 from tests.brokers.processes import HOST, Broker, free_ports, listens, missing
 
 ROOT = Path(__file__).parents[2]
@@ -89,18 +91,19 @@ class Nats(Broker):
 class Kafka(Broker):
     """One Kafka that is broker and controller (KRaft)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, java_options: Sequence[str] | None = None) -> None:
         jars = kafka_jars()
         port, controller = free_ports(2)
         (folder / "server.properties").write_text(_kafka_properties(folder, port, controller))
-        self._java = ["java", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-        super().__init__(folder, port, [*self._java, "kafka.Kafka", "server.properties"])
+        java = ["java", "-Xmx320m", *(java_options or jvm.options("kafka"))]
+        super().__init__(folder, port, [*java, "-cp", f"{jars}/*", "kafka.Kafka", "server.properties"])
         self.url = f"kafka://{HOST}:{port}"
         cluster = (
             urlsafe_b64encode(b"k" + uuid4().bytes[1:]).decode().rstrip("=")
         )  # it must not begin with a dash
         storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
-        subprocess.run([*self._java, *storage], cwd=folder, check=True, capture_output=True, timeout=120)
+        tool = ["java", *jvm.options("kafka"), "-cp", f"{jars}/*", *storage]
+        subprocess.run(tool, cwd=folder, check=True, capture_output=True, timeout=120)
 
 
 def kafka_jars() -> Path:

@@ -22,12 +22,15 @@ def test_the_driver_adds_about_what_an_acked_spout_pays_twice(kind: str) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loop_is_held_for_about_a_slice(kind: str) -> None:
-    """Which is 2 ms; in one round of ten, as the garbage collector and a busy machine hold it, too."""
-    assert any(measured(Listed(kind, COUNT), COUNT, watch=True)[1] < 8 for _ in range(10))
+    """Which is 2 ms, and for what some hundred acked messages take on this machine; in one round of ten, as the garbage
+    collector and a busy machine hold it, too."""
+    plain = min(measured(generated(COUNT), COUNT)[0] for _ in range(3))
+    most = 2 + 500 * plain / 1000
+    assert any(measured(Listed(kind, COUNT), COUNT, watch=True)[1] < most for _ in range(10))
 
 
 def test_bodies_that_take_long_to_decode_hold_nobody_up() -> None:
-    """Five of them at the most; a hundred take 100 ms."""
+    """Five of them at the most; a hundred take 100 ms. In one round of three, as above."""
 
     def decode(delivery: Delivery) -> bytes:
         ends = time.thread_time() + 0.001
@@ -35,6 +38,9 @@ def test_bodies_that_take_long_to_decode_hold_nobody_up() -> None:
             pass
         return delivery.body
 
-    source = Listed("each", 200)
-    source.decode = decode
-    assert measured(source, 200, watch=True)[1] < 20
+    def held() -> float:
+        source = Listed("each", 200)
+        source.decode = decode
+        return measured(source, 200, watch=True)[1]
+
+    assert any(held() < 20 for _ in range(3))

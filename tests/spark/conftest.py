@@ -22,9 +22,6 @@ OPTIONS = {
     "spark.driver.maxResultSize": "2m",  # small, for the test of what happens above it
 }
 
-# For a JVM of a few seconds: it compiles once, and collects garbage without threads. Those of child processes, too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 LONGEST = 240
 """Seconds for a test: the first one starts the session, and a write takes long on a cold JVM."""
 

@@ -21,18 +21,21 @@ from typing import TYPE_CHECKING, Any
 from stormlet.spark import spark_session
 from stormlet.state.stores import reader
 from tests.spark.killed_epochs import CHECKPOINT, LINES, REJECTED, ROCKSDB, STARTED, STATE, SUMS
-from tests.spark.process_groups import end, has_ended, kill_alone, start, wait
+from tests.spark.process_groups import dump, end, has_ended, kill_alone, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHILD = "tests.spark.killed_epochs"
+ERRORS = "errors.txt"
 LONGEST_LIFE = 20.0
 """Seconds from the start of the topology within which it is killed, if not in a commit."""
 LATEST_EPOCH = 5
 """Or else in one of its first epochs."""
 LONGEST_COMMIT = 0.6
 """Seconds from the appearance of a directory within which it is killed in a commit."""
+LONGEST_WAIT = 300.0
+"""Seconds after which one that has written no directory is said to hang."""
 
 
 def epochs_in(name: str, folder: Path) -> int:
@@ -120,7 +123,7 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
         child = begin(folder, kills)
         kills.left.append(child)
         wait(child)
-        assert end(child) == 0, "the last run has failed"
+        assert end(child) == 0, f"the last run has failed:\n{last_errors(folder)}"
     finally:
         while kills.left:
             end(kills.left.pop())
@@ -132,9 +135,9 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
     assert child.stdout is not None
     try:
         if STARTED.encode() not in child.stdout.readline():
-            raise AssertionError("it has not started")
+            raise AssertionError(f"it has not started:\n{last_errors(folder)}")
         if not wait_for_the_moment(child, folder, kills):
-            assert end(child) == 0, "it has failed"
+            assert end(child) == 0, f"it has failed:\n{last_errors(folder)}"
             return False
         kill(child, folder, kills)
         return True
@@ -148,18 +151,28 @@ def begin(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
     kills.began = time.time()
     seed = str(kills.random.randrange(2**32))
     arguments = (str(folder), seed, *kills.arguments)
-    return start(kills.child, *arguments, out=subprocess.PIPE, errors=subprocess.DEVNULL)
+    with (folder / ERRORS).open("ab") as errors:
+        return start(kills.child, *arguments, out=subprocess.PIPE, errors=errors)
+
+
+def last_errors(folder: Path) -> str:
+    """What the lives have printed as errors, the last of it."""
+    return (folder / ERRORS).read_text("utf-8", "replace")[-10_000:]
 
 
 def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> bool:
     """At any time of its life; or, every other time, soon after a sink's directory of an epoch has appeared. False if
     it ends before."""
     random = kills.random
-    at = time.monotonic() + random.uniform(0.0, kills.longest_life)
+    began = time.monotonic()
+    at = began + random.uniform(0.0, kills.longest_life)
     if kills.soon or random.random() < 0.5:
         until = kills.written(folder) + random.randint(1, 2 if kills.soon else kills.latest)
         while kills.written(folder) < until and not has_ended(child):
             time.sleep(0.002)
+            if time.monotonic() > began + LONGEST_WAIT:
+                dump(child)
+                raise AssertionError(f"it hangs:\n{last_errors(folder)}")
         at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)
     while time.monotonic() < at and not has_ended(child):
         time.sleep(0.002)

@@ -17,7 +17,7 @@ def start(
     module: str, *arguments: str, out: int | None = None, errors: int | IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
     """Run a module in a process group of its own, which its JVM will belong to."""
-    command = [sys.executable, "-m", module, *arguments]
+    command = [sys.executable, "-X", "faulthandler", "-m", module, *arguments]
     return subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors, start_new_session=True)
 
 
@@ -53,6 +53,12 @@ def settle(leader: subprocess.Popen[bytes], patience: float = 20.0) -> None:
     while left(leader) and time.monotonic() < until:
         time.sleep(0.05)
     end(leader)
+
+
+def dump(leader: subprocess.Popen[bytes]) -> None:
+    """Have one that hangs print where each of its threads is, to its errors, and end."""
+    os.kill(leader.pid, signal.SIGABRT)
+    wait(leader)
 
 
 def end(leader: subprocess.Popen[bytes]) -> int:

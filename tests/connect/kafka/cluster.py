@@ -32,7 +32,12 @@ class Cluster:
         self.url = f"kafka://{servers}"
         self._is_mock = is_mock
         self._producer = Producer(
-            {"bootstrap.servers": servers, "linger.ms": 1, "queue.buffering.max.messages": 1_000_000}
+            {
+                "bootstrap.servers": servers,
+                "linger.ms": 1,
+                "queue.buffering.max.messages": 1_000_000,
+                "enable.idempotence": True,  # else a batch that is sent again comes after the next one
+            }
         )
 
     def close(self) -> None:

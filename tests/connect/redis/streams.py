@@ -50,7 +50,7 @@ class Place:
         self.port = port
         self.stream = f"s{uuid4().hex[:8]}"
         self.url = f"redis://{HOST}:{port}/0"
-        self.client = Redis(port=port)
+        self.client = Redis(port=port, socket_timeout=60)
 
     async def add(self, *bodies: str) -> list[str]:
         """Add entries; return their ids."""

@@ -33,7 +33,7 @@ class RealRedis(ProxiedBench):
 
     @asynccontextmanager
     async def fresh(self) -> AsyncIterator[None]:
-        async with Redis(port=self.server.port) as self.client:
+        async with Redis(port=self.server.port, socket_timeout=60) as self.client:
             await self.client.flushall()
             await self.client.xgroup_create(QUEUE, GROUP, "0", mkstream=True)
             yield
