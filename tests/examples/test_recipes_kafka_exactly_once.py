@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from signal import SIGTERM
 from time import monotonic, sleep
 
 import msgspec
@@ -77,7 +78,10 @@ def test_runs_that_are_killed_leave_each_balance_once(kafka: Broker, tmp_path: P
         sleep(0.2)
     run.terminate()
     output = run.communicate()[1].decode()
-    assert run.returncode in (0, 143), output
+    begun_too_late = (
+        -SIGTERM
+    )  # The killed ones had done all, and this one had not yet come to its first line.
+    assert run.returncode in (0, 143, begun_too_late), output
     check(rows(kafka, "balances"))
     assert len(rows(kafka, "sales")) == COUNT
 

@@ -269,10 +269,11 @@ async def test_a_compacted_topic_has_gaps(proxied: ProxiedKafka) -> None:
             await asyncio.sleep(0.2)
     reader = Reader(cluster, topic)
     async with reader.run():
-        await reader.until(count)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while cluster.committed(topic)[0] != 300:  # noqa: ASYNC110 - see above
                 await asyncio.sleep(0.1)
+    assert set(reader.processed) >= {b"297", b"298", b"299"}
+    assert len(reader.processed) <= count  # it is compacted further while it is read
 
 
 async def test_what_is_deleted_before_it_is_read_is_said(
