@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from threading import Lock
 
 if sys.platform != "win32":
     import fcntl
+
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
+"""Numbers of errors that say so, or that this user has no more of it."""
 
 _turn = Lock()
 """Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
@@ -65,6 +69,8 @@ class FileClaim:
             raise Claimed(_holder(handle)) from error
         except OSError as error:
             os.close(handle)
+            if error.errno in DISK_IS_FULL:
+                raise
             raise NotLockable(f"{self._path} cannot be locked: {error}") from error
         self._handle = handle
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stormlet.errors import StateUnusable
-from stormlet.files import Claimed, FileClaim, NotLockable
+from stormlet.files import DISK_IS_FULL, Claimed, FileClaim, NotLockable
+from stormlet.state.refusals import DISK_FULL
 
 
 @contextmanager
@@ -32,6 +33,8 @@ def take(claim: FileClaim, path: Path, otherwise: str) -> None:
     except NotLockable as error:
         raise StateUnusable(f"{error}; keep {path} on a disk of this machine") from error
     except OSError as error:
+        if error.errno in DISK_IS_FULL:
+            raise StateUnusable(f"{path} {DISK_FULL}") from error
         raise StateUnusable(
             f"{path} cannot be kept: {error}; give this user the right to write in {path.parent}, or another path"
         ) from error

@@ -43,6 +43,12 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     value: Any
     written: float | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of its key and value, as they are kept; with the time, if it has one."""
+        kept = self.value if self.written is None else (self.written, self.value)
+        return len(msgspec.msgpack.encode(self.key)) + len(msgspec.msgpack.encode(kept))
+
 
 def entries_of(id: StateId, shape: Shape | None, blobs: Iterable[bytes]) -> Iterator[Entry]:
     """The newest entries of a state, oldest first. Raises :class:`~stormlet.errors.StateUnusable` for what is no log of

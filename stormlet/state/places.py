@@ -1,10 +1,12 @@
-"""Paths that cannot hold a state file."""
+"""Paths that cannot hold a state file, and files that may only be read."""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
+from typing import Final
 
 from stormlet.errors import StateUnusable
 
@@ -17,10 +19,34 @@ NETWORK = re.compile(
 """File systems of other machines. What one of these maps into memory, as sqlite's write-ahead log needs it, the others
 do not see, and locks and fsync are often not what they say."""
 
+ROCKSDB: Final = ".rocksdb"
+"""The end of the name of a directory of RocksDB; any other path is that of a file of sqlite."""
+
+BESIDE: Final = ("-wal", "-shm", "-journal", ".lock")
+"""The endings of what sqlite and a run have beside a file."""
+
+DATABASE: Final = b"SQLite format 3\0"
+"""The first bytes of a database of SQLite, such as a state file."""
+
 
 def absolute(path: str | os.PathLike[str]) -> Path:
     """The one path of a file, whatever becomes of the current directory, and by whichever link it is found."""
     return Path(path).resolve()
+
+
+def is_rocksdb(path: str | os.PathLike[str]) -> bool:
+    """Return True for the path of a directory of RocksDB."""
+    return Path(path).suffix == ROCKSDB
+
+
+def belongs_to(path: str | os.PathLike[str], state: str | os.PathLike[str]) -> bool:
+    """Return True for the path of a state, or of another database, for what stands beside it, and for what is in the
+    directory that it may be."""
+    # ``realpath`` takes a link that leads to itself, too.
+    given, place = Path(os.path.realpath(path)), Path(os.path.realpath(state))
+    return (
+        given == place or place in given.parents or given in (Path(f"{place}{ending}") for ending in BESIDE)
+    )
 
 
 def check_place(path: Path) -> None:
@@ -29,6 +55,8 @@ def check_place(path: Path) -> None:
         raise StateUnusable(
             f"{path} is a directory; give the path of a file, such as {path / 'topology.state'}"
         )
+    if path.exists() and not path.is_file():
+        raise StateUnusable(f"{path} is a pipe or a device, which keeps nothing; give the path of a file")
     check_surroundings(path)
 
 
@@ -41,6 +69,22 @@ def check_surroundings(path: Path) -> None:
         raise StateUnusable(
             f"{path} is on a network file system ({kind}), where it could be damaged; keep it on a disk of this machine"
         )
+
+
+def is_database(path: Path) -> bool:
+    """Return True for a file that begins as a database of SQLite does. Raises :class:`OSError`."""
+    with path.open("rb") as file:
+        return file.read(len(DATABASE)) == DATABASE
+
+
+def may_be_written(path: Path) -> bool:
+    """Return True if this user may write a file and its directory, and nobody has marked it as one to be read."""
+    # By its mode, too: root may write what is marked so.
+    return (
+        os.access(path, os.W_OK)
+        and os.access(path.parent, os.W_OK)
+        and bool(path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    )
 
 
 def file_system_of(path: Path) -> str:

@@ -7,6 +7,11 @@ from collections.abc import Iterable, Iterator
 from stormlet.core.state.commits import Commit, StateId
 from stormlet.errors import StateUnusable
 
+
+class NotBegun(StateUnusable):
+    """A file or directory is there, and no run has begun with it."""
+
+
 LARGEST = 512 * 2**20
 """Bytes of the largest blob: sqlite has no larger ones than 10⁹ bytes."""
 

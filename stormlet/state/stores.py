@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 from types import ModuleType
-from typing import Final, cast
+from typing import cast
 
 from stormlet.core.state.commits import Store
 from stormlet.errors import StateUnusable
 from stormlet.state.interfaces import PlacedReader, PlacedStore
 from stormlet.state.memory import MemoryStore
-
-ROCKSDB: Final = ".rocksdb"
-"""The end of the name of a directory of RocksDB; any other path is that of a file of sqlite."""
+from stormlet.state.places import ROCKSDB, is_rocksdb
 
 
 def opened(target: str | os.PathLike[str] | Store | None, topology: str, *, history: float = 0.0) -> Store:
@@ -36,11 +33,6 @@ def opened(target: str | os.PathLike[str] | Store | None, topology: str, *, hist
             f"keep the state in a file, whose name does not end with {ROCKSDB}"
         )
     return owned(target, topology)
-
-
-def is_rocksdb(path: str | os.PathLike[str]) -> bool:
-    """Return True for the path of a directory of RocksDB."""
-    return Path(path).suffix == ROCKSDB
 
 
 def owned(path: str | os.PathLike[str], topology: str | None = None) -> PlacedStore:

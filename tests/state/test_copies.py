@@ -98,7 +98,7 @@ def test_a_copy_where_there_is_no_directory(file: StateFile, tmp_path: Path) -> 
     """It is named, and the run goes on."""
     path = tmp_path / "missing" / "copy"
     with pytest.raises(
-        StateUnusable, match=f"{path} cannot be written: .*No such file or directory.*; give another"
+        StateUnusable, match=f"{path} cannot be written, as there is no directory .*missing; make that first"
     ):
         file.backup(str(path))
     file.commit(Commit(1, 1.0, {}))

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
-from stormlet.core.state.commits import Append, Commit, Rows, Stored
+from stormlet.core.state.commits import Append, Commit, Rows, Store, Stored
 from stormlet.errors import StateUnusable
+from stormlet.state import stores
 from stormlet.state.refusals import LARGEST
 from stormlet.state.sqlite.file import StateFile
 from stormlet.state.sqlite.layout import PAGE
 from stormlet.state.sqlite.reading import StateReader
+from stormlet.topology import Topology
 from tests.state.programs import TOTAL, Program
 
 LEAF = 0x0D
@@ -101,6 +107,30 @@ def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
     StateFile(path, "words").close()
 
 
+def test_an_empty_file_says_so_to_whoever_looks(tmp_path: Path) -> None:
+    """It is of no other program, and of no epoch."""
+    path = tmp_path / "words.state"
+    path.touch()
+    with pytest.raises(
+        StateUnusable, match="is empty: no run has begun with it, or one was killed in that moment; "
+    ):
+        StateReader(path)
+    assert path.read_bytes() == b""
+
+
+def test_an_empty_file_beside_a_log_was_emptied(written: Path) -> None:
+    """A run has a log only when its file is made; sqlite would remove it, with all that is in it."""
+    written.write_bytes(b"")
+    log = written.with_name("words.state-wal")
+    log.write_bytes(bytes(32))
+    assert refusal(written).startswith(
+        "is damaged (it is empty, and the -wal file beside it is not); put a saved"
+    )
+    with pytest.raises(StateUnusable, match="it is empty, and the -wal file beside it is not"):
+        StateReader(written)
+    assert log.exists()
+
+
 def test_a_missing_file_of_no_topology(tmp_path: Path) -> None:
     """Commands that only look make no file."""
     path = tmp_path / "words.state"
@@ -113,6 +143,16 @@ def test_a_missing_file_of_no_topology(tmp_path: Path) -> None:
 def test_a_directory(tmp_path: Path) -> None:
     """A file in it would do."""
     assert refusal(tmp_path) == f"is a directory; give the path of a file, such as {tmp_path}/topology.state"
+
+
+@pytest.mark.timeout(20)  # to open a pipe would wait for somebody at its other end
+def test_what_keeps_nothing(tmp_path: Path) -> None:
+    """Nor is a lock left beside it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert refusal(pipe) == "is a pipe or a device, which keeps nothing; give the path of a file"
+    assert refusal(Path(os.devnull)) == "is a pipe or a device, which keeps nothing; give the path of a file"
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_a_directory_that_is_missing(tmp_path: Path) -> None:
@@ -162,6 +202,43 @@ def test_two_runs_in_one_process(tmp_path: Path, file: StateFile) -> None:
     StateFile(link, "words").close()
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("all_tasks", [False, True])
+async def test_a_run_that_is_cancelled_while_its_state_is_read_lets_go_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_tasks: bool
+) -> None:
+    """When it has ended, as the thread that reads it cannot be stopped; also where all tasks are cancelled, as at the
+    end of a loop."""
+    topology = Topology("words")
+    topology.bolt("count", print, topology.spout("words").shuffle())
+    opened, reads, may_end = stores.opened, threading.Event(), threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> Store:
+        store = opened(*arguments, **options)
+        reads.set()
+        assert may_end.wait(10)
+        return store
+
+    async def enter() -> None:
+        async with topology.run(state=tmp_path / "words.state"):
+            pass
+
+    monkeypatch.setattr(stores, "opened", slow)
+    entering = asyncio.ensure_future(enter())
+    await asyncio.to_thread(reads.wait, 10)
+    for _ in range(2):
+        cancelled = asyncio.all_tasks() - {asyncio.current_task()} if all_tasks else [entering]
+        for task in cancelled:
+            task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert not entering.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    StateFile(tmp_path / "words.state", "words").close()
+
+
 HOLD = """
 import sys, time
 from stormlet.state.sqlite.file import StateFile
@@ -195,6 +272,21 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert refusal(path) == (
         f"{path}.lock cannot be locked: [Errno 37] No locks available; keep {path} on a disk of this machine"
     )
+
+
+@pytest.mark.parametrize("call", ["fcntl.flock", "os.write", "os.open"])
+def test_a_disk_without_a_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """Another disk is not what is missing."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "words.state"
+    with monkeypatch.context() as patch:
+        patch.setattr(call, refuse)
+        assert refusal(path) == (
+            "cannot be written, as its disk is full; free some space and start again: no committed epoch is lost"
+        )
 
 
 def test_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,11 +70,13 @@ def test_an_epoch_that_is_not_kept_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_epoch_of_a_time_is_the_last_one_before(tmp_path: Path) -> None:
-    """Each of these has its number as its time."""
+    """Each of these has its number as its time; there is none before the first."""
     with closing(StateFile(tmp_path / "words.state", "words")) as file:
         for epoch in range(1, 6):
             file.commit(Commit(epoch, epoch, {}))
-        assert [file.epoch_at(each) for each in (0.5, 3.5, 4.0, 1e12)] == [0, 3, 4, 5]
+        assert [file.epoch_at(each) for each in (1.0, 3.5, 4.0, 1e12)] == [1, 3, 4, 5]
+        with pytest.raises(StateUnusable, match="has no epoch of that time; its first is epoch 0"):
+            file.epoch_at(0.5)
 
 
 def test_nothing_of_the_lost_epochs_comes_back(tmp_path: Path) -> None:

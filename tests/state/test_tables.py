@@ -78,6 +78,20 @@ async def test_rows_are_in_another_file(tmp_path: Path, path: Path) -> None:
     assert [(sink, epoch) for sink, _, epoch in found(other, "stormlet_sinks")] == [("writing/write", 3)]
 
 
+async def test_a_file_that_is_no_database_is_refused_at_the_start(tmp_path: Path) -> None:
+    """Nothing has been emitted by then, and it stays as it is; one that is empty becomes one."""
+    other = tmp_path / "notes.txt"
+    other.write_text("important")
+    with pytest.raises(
+        TopologyCrashed, match=r"notes\.txt is no database of SQLite; give the table another path="
+    ):
+        await run(topology(ENTRIES, SqliteTable("entries", Entry, path=other)))
+    assert other.read_text() == "important"
+    other.write_text("")
+    await run(topology(ENTRIES, SqliteTable("entries", Entry, path=other)))
+    assert len(found(other, "entries")) == len(ENTRIES)
+
+
 async def test_a_file_of_rows_needs_no_state(tmp_path: Path) -> None:
     """Then each run adds what it has read."""
     other = tmp_path / "other.db"

@@ -47,6 +47,12 @@ def _cut(entries: Mapping[Any, Any], size: int) -> Iterator[Mapping[Any, Any]]:
         yield piece
 
 
+def bytes_of_entries(blob: bytes) -> int:
+    """Return the bytes of the keys and values of a blob, without those that say how many entries it has: the size of
+    entries does not depend on the blobs that they are in."""
+    return len(blob) - _head(blob, 0x80, 0xDE)[1]
+
+
 def pairs_in(blob: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Iterate over the entries of a blob, keys and values in bytes; raises :class:`ValueError` for what is no map."""
     flat = _raw(flattened(blob))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from math import isnan
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Optional, Union, cast, get_args, get_origin
 from uuid import UUID
@@ -170,13 +171,23 @@ class Keys:
         raise TypeError(self._refusal(key))
 
     def _candidates(self, key: Any) -> list[Any]:
-        if isinstance(key, bool | float | Decimal):
+        if isinstance(key, bool | float | Decimal) and not _is_nan(key):
             number = cast("Any", key)
-            if abs(number) <= MOST_INT and number == int(number):  # which NaN is not
+            if abs(number) <= MOST_INT and number == int(number):
                 return [key, int(number)]
         return [key]
 
     def _refusal(self, key: object) -> str:
+        if _is_nan(key):
+            return (
+                f"the key {shortened(key)} is equal to no key, not even to itself, so that its state would never be "
+                f"found again; group by a function of the value that returns another key for it, such as None"
+            )
+        if isinstance(key, str) and _has_lone_surrogates(key):
+            return (
+                f"the key {shortened(key)} is no text that can be kept: it has halves of characters (lone surrogates); "
+                f"group by a function of the value that replaces them, or by bytes"
+            )
         way_out = (
             "without a declared type, keys are None, bool, int, float, str, bytes and tuples of these; declare another "
             "one as the first type argument, as in KeyedBolt[Day, Sale, Total]"
@@ -184,6 +195,14 @@ class Keys:
             else "group by a key of that type, or declare another one as the first type argument of KeyedBolt"
         )
         return f"the key {shortened(key)} does not come back from the store as {self.words}; {way_out}"
+
+
+def _is_nan(key: object) -> bool:
+    return key.is_nan() if isinstance(key, Decimal) else isinstance(key, float) and isnan(key)
+
+
+def _has_lone_surrogates(text: str) -> bool:
+    return any("\ud800" <= each <= "\udfff" for each in text)
 
 
 class Values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stormlet.core.shortened import counted
 from stormlet.core.state.states import State
 
 
@@ -38,7 +39,7 @@ class Committed(Mapping[Any, Any]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        return f"<state {self._state.id} of {self._state.size:,} entries>"
+        return f"<state {self._state.id} of {counted(self._state.size, 'entry', 'entries')}>"
 
     def _found(self, key: Any) -> Any:
         before = self._state.before

@@ -179,6 +179,11 @@ class EpochAccount(Generic[M]):
         """A message was given up that has reached state in this attempt: the next one is made of all the others."""
         self._lacks = True
 
+    def spoil_by_newcomers(self) -> None:
+        """Messages have come while an epoch that had none was coming to its end: they join it, and the next attempt is
+        made of them (law X7)."""
+        self._lacks = True
+
     def spoil_by_itself(self) -> None:
         """Something has failed that belongs to no message."""
         self._fails_by_itself = True

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from types import GenericAlias
 from typing import Any
 
 import msgspec
@@ -94,7 +95,7 @@ class Outgoing:
         self.gathered: list[Any] = []
         """The rows of the open attempt, in the order in which they came."""
         self._kind = kind
-        self._read = msgspec.msgpack.Decoder(list[kind]).decode
+        self._read: Callable[[bytes], list[Any]] = msgspec.msgpack.Decoder(GenericAlias(list, (kind,))).decode
         self._proved: bytes | None = None
         self._sealed: _Due | None = None
         self._due: deque[_Due] = deque()

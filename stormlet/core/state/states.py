@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from stormlet.core.state.blobs import MOST_ENTRIES, cut_into_blobs
+from stormlet.core.state.blobs import MOST_ENTRIES, bytes_of_entries, cut_into_blobs
 from stormlet.core.state.codecs import Keys, Values
 from stormlet.core.state.commits import Append, StateId
 from stormlet.core.state.entry_reader import UNFIT, EntryReader
@@ -84,7 +84,8 @@ class State:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of what is committed, about: by the mean of the entries that were written lately."""
+        """Bytes of the keys and values that are committed, about: by the mean of the entries that were written
+        lately."""
         return round(self.size * self._sizes.mean)
 
     def tell(self, now: float) -> None:
@@ -143,7 +144,7 @@ class State:
             }
         for table, delta in zip(self.tables, deltas, strict=True):
             table.merge(delta)
-        self._sizes.measure(sum(map(len, blobs)), sum(map(len, deltas)))
+        self._sizes.measure(sum(map(bytes_of_entries, blobs)), sum(map(len, deltas)))
         return self._written(blobs, deltas) if blobs else ()
 
     def _written(self, blobs: Sequence[bytes], deltas: Sequence[Mapping[Any, Any]]) -> Sequence[Append]:
@@ -203,7 +204,7 @@ class State:
         entries: dict[Any, Any] = {}
         for blob in blobs:
             found = self._reader.decode(blob)
-            self._sizes.measure(len(blob), len(found))
+            self._sizes.measure(bytes_of_entries(blob), len(found))
             entries.update(found)
         return self._reader.kept(entries)
 

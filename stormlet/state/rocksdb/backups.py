@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
-from stormlet.state.places import check_surroundings
+from stormlet.state.places import ROCKSDB, check_surroundings, is_rocksdb
 from stormlet.state.rocksdb.database import Database, new_batch
 
 AT_ONCE = 10_000
@@ -22,10 +22,10 @@ def back_up(source: Database, path: str) -> None:
     if copy.exists():
         raise StateUnusable(f"{copy} is there already; a copy needs a new path")
     check_surroundings(copy)
-    if copy.suffix != source.path.suffix:
+    if not is_rocksdb(copy):
         raise StateUnusable(
             f"{copy} would be a directory of RocksDB, and none that is found by its name; give a name that ends with "
-            f"{source.path.suffix}"
+            f"{ROCKSDB}"
         )
     partial = copy.with_name(f"{copy.name}.partial")
     try:

@@ -30,15 +30,16 @@ OPEN_FILES: Final = 500
 class Database:
     """Methods block, and raise :class:`~stormlet.errors.StateUnusable`. Any thread may call them."""
 
-    def __init__(self, path: Path, beside: Path | None = None) -> None:
+    def __init__(self, path: Path, beside: Path | None = None, links: Path | None = None) -> None:
         """Open a directory to write it, and make it if it is missing. With ``beside``, an empty directory, read it
-        while somebody else may write it, as it is now."""
+        while somebody else may write it, as it is now; by way of ``links``, a directory of links to its files, if there
+        is one."""
         self.path = path
         access = AccessType.read_write() if beside is None else AccessType.secondary(str(beside))
         # A reader must have all files open: the writer removes what it has no more use for.
         options = _options(OPEN_FILES if beside is None else -1)
         try:
-            self._rdict = Rdict(str(path), options, access_type=access)
+            self._rdict = Rdict(str(links or path), options, access_type=access)
         except Exception as error:
             raise unusable(path, error) from error
 

@@ -37,7 +37,7 @@ from stormlet.state.places import absolute
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.rocksdb import renaming
 from stormlet.state.rocksdb.database import Database, new_batch
-from stormlet.state.rocksdb.epoch_note import EpochNote, check_note, noted
+from stormlet.state.rocksdb.epoch_note import EpochNote, noted
 from stormlet.state.rocksdb.layout import (
     HEAD,
     LETTERS,
@@ -247,12 +247,11 @@ def _opened(path: Path, topology: str | None) -> Database:
     try:
         if begins and topology is not None:
             sync(path.parent)
-        if topology is not None and next(database.scan(), None) is None:
+        if topology is not None and not note and next(database.scan(), None) is None:
             batch = new_batch()
             batch.put(HEAD, encoded(new_head(topology)))
             database.write(batch)
-        head = head_of(database)
-        check_note(path, head.epoch, note)
+        head = head_of(database, note)
         if topology is not None:
             check_topology(path, head, topology)
     except BaseException:

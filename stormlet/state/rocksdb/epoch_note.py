@@ -46,8 +46,7 @@ def noted(folder: Path) -> int:
         return 0
 
 
-def check_note(folder: Path, epoch: int, noted: int) -> None:
-    """Raise :class:`~stormlet.errors.StateUnusable` where RocksDB has lost epochs that were durable."""
-    if epoch < noted:
-        what = f"it has epoch {noted} no more, and ends with epoch {epoch}"
-        raise StateUnusable(f"{folder} {damaged(what)}")
+def lost(folder: Path, noted: int, epoch: int = 0) -> StateUnusable:
+    """Return the error for a directory that had the noted epoch, and ends with an earlier one now; 0 for none."""
+    end = f", and ends with epoch {epoch}" if epoch else ""
+    return StateUnusable(f"{folder} {damaged(f'it has epoch {noted} no more{end}')}")

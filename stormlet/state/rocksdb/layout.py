@@ -24,7 +24,9 @@ import msgspec
 
 from stormlet.core.state.commits import Shape, StateId
 from stormlet.errors import StateUnusable
+from stormlet.state.refusals import NotBegun
 from stormlet.state.rocksdb.database import Database
+from stormlet.state.rocksdb.epoch_note import lost
 from stormlet.state.rocksdb.failures import BEGIN_ANEW, damaged
 
 APPLICATION: Final = "stormlet"
@@ -132,10 +134,16 @@ def another_line(head: Head) -> Head:
     return msgspec.structs.replace(head, line=secrets.token_hex(8), ancestors=shared)
 
 
-def head_of(database: Database) -> Head:
-    """Return the head. Raise :class:`~stormlet.errors.StateUnusable` for the directory of another program, or of a
-    newer version."""
+def head_of(database: Database, noted: int = 0) -> Head:
+    """Return the head. Raise :class:`NotBegun` for an empty database, and :class:`~stormlet.errors.StateUnusable` for
+    that of another program, or of a newer version, and for one without the epoch that was ``noted`` beside it."""
     record = database.get(HEAD)
+    if record is None and noted:
+        raise lost(database.path, noted)
+    if record is None and next(database.scan(), None) is None:
+        raise NotBegun(
+            f"{database.path} has no state: a run was killed as it made it; a run with state= begins with it"
+        )
     mark = None if record is None else _mark(record)
     if record is None or mark is None or mark.application != APPLICATION:
         raise StateUnusable(
@@ -146,7 +154,10 @@ def head_of(database: Database) -> Head:
             f"{database.path} was written by a newer version of stormlet (layout {mark.version}; this one reads up to "
             f"{VERSION}); install that version, or give the path of a new directory"
         )
-    return decoded(database.path, record, Head)
+    head = decoded(database.path, record, Head)
+    if head.epoch < noted:
+        raise lost(database.path, noted, head.epoch)
+    return head
 
 
 def _mark(record: bytes) -> Mark | None:

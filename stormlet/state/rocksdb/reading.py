@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from stormlet.core.state.commits import Entries, Rows, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.state.places import absolute, check_surroundings
+from stormlet.state.places import absolute, check_surroundings, may_be_written
+from stormlet.state.refusals import NotBegun
 from stormlet.state.rocksdb.backups import back_up
 from stormlet.state.rocksdb.database import Database
-from stormlet.state.rocksdb.epoch_note import check_note, noted
+from stormlet.state.rocksdb.epoch_note import noted
 from stormlet.state.rocksdb.layout import (
     LETTERS,
     OUTBOX,
@@ -28,6 +31,9 @@ from stormlet.state.rocksdb.layout import (
     undelivered,
 )
 
+SETTINGS: Final = "rocksdict-config.json"
+TRIES: Final = 10
+
 
 class DirectoryReader:
     """A directory that exists, as it was when the reader was made: whole epochs, and the last one alone. Methods block,
@@ -36,14 +42,13 @@ class DirectoryReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = absolute(path)
         check_place(self._path)
+        if self._path.exists() and not os.access(self._path, os.R_OK | os.X_OK):
+            raise StateUnusable(f"{self._path} may not be read; give this user the right to read it")
         if is_new(self._path):
-            raise StateUnusable(f"there is no state in {self._path}; a run with state= makes it")
+            raise NotBegun(f"there is no state in {self._path}; a run with state= makes it")
         self._own = TemporaryDirectory(prefix="stormlet-")  # for what RocksDB writes of its work
-        note = noted(self._path)  # before it is opened, as a run may go on
         try:
-            self._database = Database(self._path, Path(self._own.name))
-            self._head = head_of(self._database)
-            check_note(self._path, self._head.epoch, note)
+            self._database, self._head = _opened(self._path, Path(self._own.name))
         except BaseException:
             self._own.cleanup()
             raise
@@ -88,6 +93,47 @@ class DirectoryReader:
         """Let go of the directory."""
         self._database.close()
         self._own.cleanup()
+
+
+def _opened(path: Path, own: Path) -> tuple[Database, Head]:
+    if may_be_written(path / SETTINGS):
+        return _looked_into(path, own)
+    for attempt in count():
+        links = own / str(attempt)
+        names = _link(path, links)
+        try:
+            return _looked_into(path, own, links)
+        except StateUnusable:
+            # A run of another user may have made files since, to which there are no links.
+            if attempt == TRIES or _names(path) == names:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _looked_into(path: Path, own: Path, links: Path | None = None) -> tuple[Database, Head]:
+    note = noted(path)  # before it is opened, as a run may go on
+    database = Database(path, own, links)
+    try:
+        head = head_of(database, note)
+    except BaseException:
+        database.close()
+        raise
+    return database, head
+
+
+def _link(path: Path, links: Path) -> list[str]:
+    """Make a directory of links to the files of another one, for rocksdict to write its settings to: it does so
+    whenever it opens a directory, also to read. Return the names in the other one."""
+    names = _names(path)
+    links.mkdir()
+    for name in names:
+        if name != SETTINGS:
+            (links / name).symlink_to(path / name)
+    return names
+
+
+def _names(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir())
 
 
 class StateEntries:

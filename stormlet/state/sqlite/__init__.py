@@ -3,6 +3,7 @@
 From the ground up::
 
     failures     errors of sqlite in sentences that name the file and the way out
+    read_only    the options by which sqlite reads a file that may only be read
     database     one connection: transactions, and rows with seals
     layout       the tables, their rows, and the marks by which a file is told from another
     backups      a copy of a file while a run goes on

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
+from stormlet.state.places import ROCKSDB, is_rocksdb
 from stormlet.state.sqlite.database import Database
 
 
@@ -19,6 +20,15 @@ def back_up(source: Path, path: str) -> None:
     copy = Path(path).absolute()
     if copy.exists():
         raise StateUnusable(f"{copy} is there already; a copy needs a new path")
+    if not copy.parent.is_dir():
+        raise StateUnusable(
+            f"{copy} cannot be written, as there is no directory {copy.parent}; make that first"
+        )
+    if is_rocksdb(copy):
+        raise StateUnusable(
+            f"{copy} would be a file of sqlite, and none that is found by its name; give a name that does not end with "
+            f"{ROCKSDB}"
+        )
     partial = copy.with_name(f"{copy.name}.partial")
     try:
         _write(source, partial)

@@ -13,7 +13,9 @@ import msgspec
 
 from stormlet.core.state.commits import Column
 from stormlet.errors import StateUnusable
-from stormlet.state.sqlite.failures import Damaged, named
+from stormlet.state.places import may_be_written
+from stormlet.state.sqlite.failures import Damaged, damaged, named
+from stormlet.state.sqlite.read_only import IMMUTABLE, Look, log_size, look_at, options_for, written_meanwhile
 
 PATIENCE = 30.0
 """Seconds to wait for another program that writes to the file."""
@@ -27,18 +29,30 @@ def seal(row: Row) -> int:
     return crc32(msgspec.msgpack.encode(row))
 
 
+def _refuse_emptied(path: Path) -> None:
+    """Refuse an empty file that has had epochs, whose log sqlite would remove, also to read it. One without a log is
+    new, or was left so by a run that was killed at once: sqlite makes an empty file first."""
+    if path.exists() and not path.stat().st_size and log_size(path) > 0:
+        raise StateUnusable(f"{path} {damaged('it is empty, and the -wal file beside it is not')}")
+
+
 class Database:
     """One connection. Its methods raise :class:`~stormlet.errors.StateUnusable`, and block."""
 
     def __init__(self, path: Path, mode: Literal["ro", "rw", "rwc"]) -> None:
-        """Open a file: ``rwc`` makes one that is missing, ``ro`` changes nothing."""
+        """Open a file: ``rwc`` makes one that is missing, ``ro`` changes nothing of what it has."""
         self.path = path
-        sqlite_mode = (
-            "rwc" if mode == "rwc" else "rw"
-        )  # whoever reads may have to mend what a killed run has left
+        self._as_it_was: Look | None = None
+        _refuse_emptied(path)
+        options = "mode=rwc" if mode == "rwc" else "mode=rw"
+        # Whoever may write the file reads it so, too, and mends what a killed run has left.
+        if mode == "ro" and not may_be_written(path):
+            look = look_at(path)
+            options = options_for(path, look)
+            self._as_it_was = look if options == IMMUTABLE else None
         with named(path):
             self._connection = sqlite3.connect(
-                f"{path.as_uri()}?mode={sqlite_mode}",
+                f"{path.as_uri()}?{options}",
                 timeout=PATIENCE,
                 isolation_level=None,
                 check_same_thread=False,
@@ -114,7 +128,13 @@ class Database:
             self.run("COMMIT")
         except BaseException:
             self._roll_back()
+            self._check_as_it_was()  # else what a run has written meanwhile would look like damage
             raise
+        self._check_as_it_was()
+
+    def _check_as_it_was(self) -> None:
+        if self._as_it_was is not None and look_at(self.path) != self._as_it_was:
+            raise written_meanwhile(self.path)
 
     def _roll_back(self) -> None:
         # Sqlite has done it by itself after some errors; what the file has is right in any case.
@@ -126,6 +146,7 @@ class Database:
         """Copy all of it, as it is at one moment."""
         with named(other.path):
             self._connection.backup(other._connection)
+        self._check_as_it_was()
 
 
 def _text(found: bytes) -> str:

@@ -27,7 +27,7 @@ def named(path: Path) -> Generator[None]:
     except sqlite3.Error as error:
         raise StateUnusable(f"{path} {_sentence(error)}") from error
     except Damaged as error:
-        raise StateUnusable(f"{path} {_damaged(error)}") from error
+        raise StateUnusable(f"{path} {damaged(error)}") from error
 
 
 def _sentence(error: sqlite3.Error) -> str:
@@ -37,7 +37,7 @@ def _sentence(error: sqlite3.Error) -> str:
         case sqlite3.SQLITE_IOERR:
             return f"cannot be read or written ({_name(error)}: {error}); {DISK_WORKS}"
         case sqlite3.SQLITE_CORRUPT:
-            return _damaged(error)
+            return damaged(error)
         case sqlite3.SQLITE_NOTADB:
             return f"is no state file, or its beginning is damaged; give another path, or {BEGIN_ANEW}"
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
@@ -50,7 +50,8 @@ def _sentence(error: sqlite3.Error) -> str:
             return f"cannot be used ({error}); give another path, or {BEGIN_ANEW}"
 
 
-def _damaged(error: Exception) -> str:
+def damaged(error: object) -> str:
+    """Return the sentence for what is not as it was written, without the path before it."""
     return f"is damaged ({error}); {BEGIN_ANEW}"
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from stormlet.errors import StateUnusable
+from stormlet.state.refusals import NotBegun
 from stormlet.state.sqlite.database import Database
 
 APPLICATION = 0x7374726D
@@ -138,7 +139,13 @@ def is_empty(database: Database) -> bool:
 
 
 def check_marks(database: Database) -> None:
-    """Raise :class:`~stormlet.errors.StateUnusable` for the file of another program or of a newer version."""
+    """Raise :class:`NotBegun` for an empty file, and :class:`~stormlet.errors.StateUnusable` for that of another
+    program or of a newer version."""
+    if is_empty(database):
+        raise NotBegun(
+            f"{database.path} is empty: no run has begun with it, or one was killed in that moment; give another path, "
+            f"or start a run with it as its state="
+        )
     if database.number("PRAGMA application_id") != APPLICATION:
         raise StateUnusable(
             f"{database.path} is the sqlite file of another program; give the path of a new file"

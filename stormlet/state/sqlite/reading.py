@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from stormlet.core.state.commits import Rows, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
@@ -24,6 +25,7 @@ from stormlet.state.sqlite.layout import (
     check_topology,
     meta,
 )
+from stormlet.state.sqlite.read_only import log_size, look_at
 
 
 class StateReader:
@@ -35,12 +37,7 @@ class StateReader:
         check_place(self._path)
         if not self._path.exists():
             raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
-        self._database = Database(self._path, "ro")
-        try:
-            check_marks(self._database)
-        except BaseException:
-            self.close()
-            raise
+        self._database = _opened(self._path)
 
     def load(self) -> Stored:
         """All that is durable."""
@@ -59,8 +56,8 @@ class StateReader:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
-        return self._path.stat().st_size
+        """Bytes of the file and of the log beside it, which has the last epochs while a run goes on."""
+        return self._path.stat().st_size + max(0, log_size(self._path))
 
     def first_epoch(self) -> int:
         """The first one that can be read."""
@@ -85,6 +82,31 @@ class StateReader:
     def close(self) -> None:
         """Let go of the file."""
         self._database.close()
+
+
+TRIES: Final = 5
+
+
+def _opened(path: Path) -> Database:
+    """Open a file to read it; again if a run begins or ends meanwhile, which makes or removes files beside it."""
+    for _ in range(TRIES - 1):
+        look = look_at(path)
+        try:
+            return _checked(path)
+        except StateUnusable:
+            if look_at(path) == look:
+                raise
+    return _checked(path)
+
+
+def _checked(path: Path) -> Database:
+    database = Database(path, "ro")
+    try:
+        check_marks(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def load(database: Database) -> Stored:

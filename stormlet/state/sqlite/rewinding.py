@@ -32,14 +32,12 @@ def _drop(database: Database, table: str, epoch: int) -> int:
 def epoch_at(database: Database, moment: float) -> int:
     """The last epoch that was durable at a moment, in seconds since 1970. Raises
     :class:`~stormlet.errors.StateUnusable` if it is not kept."""
-    before = [row for row in database.rows(EpochRow, "epochs", "ORDER BY number") if _closed(row) <= moment]
+    rows = database.rows(EpochRow, "epochs", "ORDER BY number")
+    # Not the one that a file begins with: a slip in a year would take everything away.
+    before = [row.number for row in rows if row.closed_at is not None and row.closed_at <= moment]
     if not before:
         raise StateUnusable(
             f"{database.path} has no epoch of that time; its first is epoch {first_epoch(database)}: name one by its "
             f"number"
         )
-    return before[-1].number
-
-
-def _closed(row: EpochRow) -> float:
-    return 0.0 if row.closed_at is None else row.closed_at
+    return before[-1]

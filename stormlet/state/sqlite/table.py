@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
@@ -19,7 +19,7 @@ from stormlet.core.state.outgoing import Epoch
 from stormlet.errors import InvalidTopology, StateUnusable
 from stormlet.model.components import TaskContext
 from stormlet.model.state.committers import Committer, TableFactory
-from stormlet.state.places import absolute, check_place
+from stormlet.state.places import absolute, check_place, is_database
 from stormlet.state.sqlite.database import Database
 from stormlet.state.sqlite.user_tables import OWN, write_rows
 
@@ -68,13 +68,13 @@ class SqliteTable(TableFactory[T]):
         self.kind = kind
         self.in_state = path is None
         self.table = Table(name, list(_columns(kind)), names)
-        self._path = None if path is None else absolute(path)
+        self.file = None if path is None else absolute(path)
         self._fields = field_names(kind)
         self._class = single_class(kind)
 
     def __call__(self) -> Committer[T]:
         """Make the committer."""
-        return _Kept[T]() if self._path is None else _InFile(self, self._path)
+        return _Kept[T]() if self.file is None else _InFile(self, self.file)
 
     def columns_of(self, row: T) -> Sequence[Column]:
         """Return the columns of a row; raise :class:`TypeError` for one of another type."""
@@ -105,7 +105,13 @@ class _InFile(Committer[T]):
 
     def prepare(self, context: TaskContext) -> None:
         check_place(self._path)
+        self._check_file()
         self._sink = f"{context.topology}/{context.component}"
+
+    def _check_file(self) -> None:
+        with suppress(OSError):  # of a file that cannot be read, which sqlite names
+            if self._path.is_file() and self._path.stat().st_size and not is_database(self._path):
+                raise StateUnusable(f"{self._path} is no database of SQLite; give the table another path=")
 
     def commit(self, epoch: Epoch, rows: Sequence[T]) -> Awaitable[None] | None:
         # Simulated time knows no threads (law L16).

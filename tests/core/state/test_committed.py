@@ -123,4 +123,4 @@ def test_it_says_what_it_is() -> None:
     counts, seen = state(VALUES)
     put(counts, "a", 1)
     commit(counts)
-    assert repr(seen) == "<state count.total of 1 entries>"
+    assert repr(seen) == "<state count.total of 1 entry>"

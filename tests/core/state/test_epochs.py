@@ -98,6 +98,16 @@ def test_what_is_given_up_after_it_has_reached_state_cuts_nothing() -> None:
     assert account.room == 3
 
 
+def test_messages_that_come_to_the_end_of_an_epoch_without_any_are_its_own() -> None:
+    """Nothing is cut, no message is to blame, and none waits as a replay (law X7)."""
+    account = EpochAccount[str](10)
+    account.messages += ["a", "b"]
+    account.spoil_by_newcomers()
+    assert account.spoilt
+    assert account.repeat() == ["a", "b"]
+    assert (account.is_lone, account.fruitless, account.later, account.room) == (False, 0, 0, 8)
+
+
 def test_what_is_given_up_beside_a_failure_is_left_out_of_the_part_that_is_repeated() -> None:
     """The failure cuts the attempt, wherever the other one stands."""
     account = account_of("a", "b", "c", "d")

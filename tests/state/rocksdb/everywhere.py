@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from stormlet.core.state.commits import Store
-from stormlet.state import stores
+from stormlet.state import places, stores
 
 _folder = TemporaryDirectory(prefix="stormlet-tests-")
 atexit.register(_folder.cleanup)
@@ -23,9 +23,9 @@ _opened = stores.opened
 def opened(target: Any, topology: str, *, history: float = 0.0) -> Store:
     """Nothing is in memory."""
     if target is None:
-        return stores.owned(Path(_folder.name, f"{next(_numbers)}{stores.ROCKSDB}"), topology)
+        return stores.owned(Path(_folder.name, f"{next(_numbers)}{places.ROCKSDB}"), topology)
     return _opened(target, topology, history=history)
 
 
 stores.opened = opened
-stores.ROCKSDB = ".state"  # type: ignore[misc]
+places.ROCKSDB = ".state"  # type: ignore[misc]

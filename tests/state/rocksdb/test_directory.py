@@ -96,6 +96,17 @@ def test_a_copy_while_a_run_goes_on(store: StateDirectory, path: Path, tmp_path:
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_copy_of_what_is_found_by_a_link(filled: StateDirectory, path: Path, tmp_path: Path) -> None:
+    """Only the name of the link has to say that it is a directory of RocksDB, and that of the copy."""
+    filled.close()
+    plain, link = path.rename(tmp_path / "plain"), tmp_path / "link.rocksdb"
+    link.symlink_to(plain)
+    with closing(DirectoryReader(link)) as found:
+        found.backup(str(tmp_path / "copy.rocksdb"))
+        with pytest.raises(StateUnusable, match=r"give a name that ends with \.rocksdb"):
+            found.backup(str(tmp_path / "copy"))
+
+
 def test_a_copy_needs_a_new_name_by_which_it_is_known(filled: StateDirectory, tmp_path: Path) -> None:
     """Nothing is written over."""
     (tmp_path / "mine.rocksdb").mkdir()

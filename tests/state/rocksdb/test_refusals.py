@@ -227,6 +227,20 @@ def test_files_that_are_missing(killed: Path, ending: str) -> None:
     assert refusal(killed).startswith("is damaged (")
 
 
+@pytest.mark.parametrize("size", [None, 100])
+def test_what_only_reads_says_too_that_files_are_damaged(path: Path, size: int | None) -> None:
+    """RocksDB shows a reader what came before them, which here is nothing."""
+    with closing(StateDirectory(path, "words")) as store:
+        Program(store, 3).run(5)
+    StateDirectory(path, "words").close()  # makes a file of the log
+    (file,) = path.glob("*.sst")
+    file.unlink() if size is None else os.truncate(file, size)
+    with pytest.raises(
+        StateUnusable, match=r"words\.rocksdb is damaged \(it has epoch 5 no more\); put a saved"
+    ):
+        DirectoryReader(path)
+
+
 def test_a_log_that_is_cut_off(killed: Path) -> None:
     """Epochs that were told are missing; the note says which one was the last."""
     (log,) = [each for each in killed.iterdir() if each.suffix == ".log" and each.stat().st_size]

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec import inspect
 
-from stormlet.core.state.blobs import cut_into_blobs
+from stormlet.core.state.blobs import bytes_of_entries, cut_into_blobs
 from stormlet.core.state.codecs import Keys, Values, first_part, words_of
 from stormlet.core.state.commits import Append, Entries, StateId, Stored
 from stormlet.core.state.entry_reader import EntryReader
@@ -51,7 +51,7 @@ class LazyState(State):
         for blob in self._raw.scan():
             entry, _ = self._stored.read(blob)
             self._table_of(entry).count += 1
-            self._sizes.measure(len(blob), 1)
+            self._sizes.measure(bytes_of_entries(blob), 1)
 
     def _table_of(self, entry: Any) -> LazyTable:
         key = entry if self.declared.kind == "value" else entry[0]
