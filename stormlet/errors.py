@@ -58,11 +58,13 @@ class MistakenFactory(InvalidTopology):
 
 class InvalidEmit(StormletError, ValueError):
     """An emit that the topology's description does not allow: an undeclared stream, a task that does not
-    subscribe, a value that does not fit the declared fields."""
+    subscribe, a value that does not fit the declared fields, or lacks the one that it is grouped by; or a custom
+    grouping that raised, whose exception is ``__cause__``."""
 
 
 class UnroutableKey(StormletError, TypeError):
-    """The key of a ``fields`` or ``partial_key`` grouping has a type without a stable hash."""
+    """The key of a ``fields`` or ``partial_key`` grouping has a type without a stable hash, or is nested too deeply for
+    one."""
 
 
 class KeyFunctionFailed(StormletError):

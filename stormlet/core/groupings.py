@@ -23,7 +23,8 @@ process. No state is needed for that, but the hash of a key costs more than a lo
 less. Tasks of a producer do not compare their counts; each evens out its own output, and so the sum is even, too.
 
 Routes are keyed by ``==``, which is right because equal keys have equal hashes. A key that Python cannot look up, such
-as a list, a dict or a mutable record, raises a TypeError there, and its route is computed each time.
+as a list, a dict or a mutable record, raises a TypeError there, and its route is computed each time. The same holds
+for whatever else its own ``__hash__`` raises: the stable hash decides.
 
 The names are Storm's, and so is the behaviour of shuffle, partial_key, all and global.
 """
@@ -34,12 +35,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import cycle
 from random import Random
-from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from stormlet.core.keys import stable_hash
-from stormlet.errors import InvalidEmit, UnroutableKey
+from stormlet.core.keys import KEYS, stable_hash, type_name
+from stormlet.core.shortened import shortened, text_of
+from stormlet.errors import InvalidEmit, StormletError, UnroutableKey
 
 KeyFunction: TypeAlias = Callable[[object], object]
 FieldNames: TypeAlias = tuple[str | int, ...]
@@ -160,7 +162,7 @@ class Fields(Grouping, frozen=True):
 
     def routes(self, tasks: int, label: str = "") -> _TaskOfKey:
         """The task of each key."""
-        return _TaskOfKey(tasks, self.title(label))
+        return _TaskOfKey(tasks, self.title(label), self.names)
 
 
 class PartialKey(Grouping, frozen=True):
@@ -181,7 +183,7 @@ class PartialKey(Grouping, frozen=True):
 
     def routes(self, tasks: int, label: str = "") -> _TasksOfKey:
         """The two tasks of each key."""
-        return _TasksOfKey(tasks, self.title(label))
+        return _TasksOfKey(tasks, self.title(label), self.names)
 
 
 class All(Grouping, frozen=True):
@@ -271,7 +273,10 @@ class _Chosen(Many):
         self._title = title
 
     def choose(self, value: object) -> Sequence[int]:
-        chosen = self._choose(value)
+        try:
+            chosen = self._choose(value)
+        except Exception as error:
+            raise InvalidEmit(f"{self._title} raised {shortened(error)} for {shortened(value)}") from error
         try:
             return [self._index[task] for task in chosen]
         except (KeyError, TypeError):  # TypeError: the answer is no sequence, or an id in it cannot be hashed
@@ -285,11 +290,12 @@ class _Routes(ABC, Generic[_Route]):
     keeping an order of use.
     """
 
-    __slots__ = ("_tasks", "_title", "known")
+    __slots__ = ("_names", "_tasks", "_title", "known")
 
-    def __init__(self, tasks: int, title: str) -> None:
+    def __init__(self, tasks: int, title: str, names: FieldNames) -> None:
         self._tasks = tasks
         self._title = title
+        self._names = names
         self.known: dict[object, _Route] = {}
 
     def learn(self, key: object) -> _Route:
@@ -304,12 +310,52 @@ class _Routes(ABC, Generic[_Route]):
         """Find the route of a key without the cache. This works for keys that Python cannot hash, too."""
         try:
             return self._route(stable_hash(key))
-        except UnroutableKey as error:  # which names the type alone; here the grouping is known
-            raise UnroutableKey(f"{self._title}: {error}") from None
+        except Exception as error:  # which names the type alone; here the grouping is known
+            raise UnroutableKey(
+                f"{self._title}{self._field(key)}: {_reason(key, error)}; {WAY_OUT}"
+            ) from None
+
+    def _field(self, key: object) -> str:
+        """Name the field whose value has no route, where the key is made of fields."""
+        names, parts = self._names, key if len(self._names) > 1 else (key,)
+        found = (
+            name for name, part in zip(names, cast("FieldNames", parts), strict=False) if not _has_hash(part)
+        )
+        return next((f", field {name!r}" for name in found), "")
+
+    def refuse_unread(self, value: object, error: Exception) -> None:
+        """Raise :class:`InvalidEmit` where a value has not had the fields that make its key; what a key function has
+        raised is left as it is."""
+        if not self._names or isinstance(error, StormletError):
+            return
+        fields = f"field{'s' if len(self._names) > 1 else ''} {', '.join(map(repr, self._names))}"
+        raise InvalidEmit(
+            f"{self._title}: {shortened(value)}, of type {type_name(type(value))}, cannot be asked for its {fields} "
+            f"({type(error).__name__}: {text_of(error)}); emit values that have it, or group by a function of the value"
+        ) from None
 
     @abstractmethod
     def _route(self, hashed: int) -> _Route:
         """Return the route of a key with this hash."""
+
+
+WAY_OUT = "group by a function of the value that returns one of these"
+
+
+def _reason(key: object, error: Exception) -> str:
+    if isinstance(error, UnroutableKey):
+        return str(error)
+    is_endless = isinstance(error, RecursionError)
+    why = "it is nested too deeply, or has itself inside" if is_endless else shortened(error)
+    return f"a key of type {type_name(type(key))} has no stable hash ({why}); {KEYS}"
+
+
+def _has_hash(part: object) -> bool:
+    try:
+        stable_hash(part)
+    except Exception:
+        return False
+    return True
 
 
 class _TaskOfKey(_Routes[int]):
@@ -354,7 +400,7 @@ class _ByValue(One):
             return 0
         try:
             route = self._known.get(value)
-        except TypeError:
+        except Exception:
             return self._routes.of(value)
         return self._routes.learn(value) if route is None else route
 
@@ -369,12 +415,16 @@ class _ByKey(One):
         self._key = key
 
     def pick(self, value: object) -> int:
-        key = self._key(value)
-        if self._is_only and (type(key) is str or type(key) is int):
-            return 0
+        key = None
         try:
+            key = self._key(value)
+            if self._is_only and (type(key) is str or type(key) is int):
+                return 0
             route = self._known.get(key)
-        except TypeError:
+        except Exception as error:
+            if key is None:  # which can be looked up
+                self._routes.refuse_unread(value, error)
+                raise
             return self._routes.of(key)
         return self._routes.learn(key) if route is None else route
 
@@ -391,10 +441,14 @@ class _LessLoaded(One):
         self._key = key
 
     def pick(self, value: object) -> int:
-        key = value if self._key is None else self._key(value)
+        key = None
         try:
+            key = value if self._key is None else self._key(value)
             route = self._known.get(key)
-        except TypeError:
+        except Exception as error:
+            if key is None:
+                self._routes.refuse_unread(value, error)
+                raise
             route = self._routes.of(key)
         first, second = self._routes.learn(key) if route is None else route
         counts = self._counts  # of this producer task alone: shared ones would need a look at all of them

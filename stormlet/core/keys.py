@@ -27,7 +27,7 @@ from functools import lru_cache, partial
 from math import isnan
 from struct import Struct as Layout
 from types import FunctionType, NoneType
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 from zlib import crc32
 
@@ -35,6 +35,11 @@ from msgspec import Struct
 
 from stormlet.core.records import compared_fields, compares_fields
 from stormlet.errors import UnroutableKey
+
+KEYS: Final = (
+    "keys are None, bool, int, float, str, bytes, Decimal, date, datetime, time, UUID, Enum, and tuples, lists and "
+    "records of these, none with an __eq__ of its own"
+)
 
 _Hasher = Callable[[Any], int]
 
@@ -85,11 +90,12 @@ def _hasher_of(kind: type) -> _Hasher:
 
 
 def _unroutable(kind: type) -> UnroutableKey:
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return UnroutableKey(
-        f"a key of type {name} has no stable hash; keys are None, bool, int, float, str, bytes, Decimal, date, "
-        "datetime, time, UUID, Enum, and tuples, lists and records of these, none with an __eq__ of its own"
-    )
+    return UnroutableKey(f"a key of type {type_name(kind)} has no stable hash; {KEYS}")
+
+
+def type_name(kind: type) -> str:
+    """Return the name of a class, with its module unless that is Python itself."""
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _hash_none(_: None) -> int:

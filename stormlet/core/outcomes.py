@@ -31,7 +31,7 @@ from typing import Final, cast
 
 import msgspec
 
-from stormlet.core.shortened import shortened, shown
+from stormlet.core.shortened import printable, shortened, shown
 from stormlet.core.timeline import Timeline
 from stormlet.core.tracebacks import Call, raised_in, stack_line, without_traceback
 from stormlet.errors import StormletError
@@ -152,6 +152,8 @@ class Failure:
     most 10."""
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
     """Its executions, if its edges were recorded; at most 20, those first that were not acked or took longest."""
+    task_index: int | None = field(default=None, compare=False, repr=False)
+    """The place of the task among those of its component, from 0; None if it is not known any more."""
     kept_place: Call | None = field(default=None, compare=False, repr=False)
     """The place of the raise, if the exception was parted from its frames."""
 
@@ -202,7 +204,9 @@ class Failure:
 
     def _where(self) -> str:
         if self.component is not None:
-            return f" in {self.component!r} (task {self.task})"
+            if self.task_index is None:
+                return f" in {self.component!r} (task {self.task})"
+            return f" in {printable(self.component)}[{self.task_index}]"
         if self.kind is FailureKind.TIMEOUT:
             return (
                 f", held by {', '.join(map(repr, self.holders))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from reprlib import Repr
 from textwrap import indent
 from typing import Final
@@ -73,6 +74,11 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def counted(number: int, noun: str, plural: str = "", show: Callable[[int], str] = "{:,}".format) -> str:
+    """Return ``1 task``, ``1,200 tasks``; ``plural`` is for a noun that has no s there, ``show`` for another number."""
+    return f"{show(number)} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def visible(text: str) -> str:

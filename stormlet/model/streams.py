@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeVar, cast, overload
 
 import msgspec
@@ -23,6 +24,7 @@ from stormlet.core.groupings import (
     Shuffle,
 )
 from stormlet.core.schema import Schema, schema_of
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
 from stormlet.model.components import DEFAULT_STREAM
 
@@ -178,6 +180,11 @@ class Stream(Generic[T]):
         if not names:
             return None
         if len(names) == 1 and callable(names[0]):
+            if iscoroutinefunction(names[0]):
+                raise InvalidTopology(
+                    f"{self.id}: the key function {shortened(names[0])} is async; a key is there at once: look up in a "
+                    f"bolt what must be waited for, and group by what it emits"
+                )
             return _guarded(cast("Callable[[object], object]", names[0]), str(self.id))
         for name in names:
             if not isinstance(name, str | int):
@@ -217,7 +224,9 @@ def _guarded(key: Callable[[object], object], stream: str) -> Callable[[object],
         try:
             return key(value)
         except Exception as error:
-            raise KeyFunctionFailed(f"the key function on {stream} raised {error!r} for {value!r}") from error
+            raise KeyFunctionFailed(
+                f"the key function on {stream} raised {shortened(error)} for {shortened(value)}"
+            ) from error
 
     return guarded
 

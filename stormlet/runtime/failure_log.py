@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.retries import Restarts
 from stormlet.core.shortened import cut, escaped, printable, shortened
-from stormlet.core.tracebacks import forget_earlier_raises, raised_in
-from stormlet.errors import StateUnusable, TaskKilled
+from stormlet.core.tracebacks import forget_earlier_raises, is_file_of_ours, raised_in
+from stormlet.errors import StateUnusable, StormletError, TaskKilled
 from stormlet.model.plan import TaskPlan
 from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure, log_fields
 
@@ -241,4 +241,6 @@ def _place(error: BaseException) -> str:
     """The line that raised."""
     # The last line of the user's, as stormlet's own frames below it say nothing to its author.
     call = raised_in(error)
-    return "" if call is None else f"{PurePath(call.file).name}:{call.line}"
+    if call is None or (isinstance(error, StormletError) and is_file_of_ours(call.file)):
+        return ""
+    return f"{PurePath(call.file).name}:{call.line}"

@@ -29,6 +29,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from stormlet.core.shortened import counted
 from stormlet.core.tracebacks import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
 from stormlet.report.failures import log_fields
@@ -161,7 +162,7 @@ def _log_slow_end(topology: str, running: Mapping[asyncio.Task[None], CodeInUse]
             extra=log_fields(topology, plan.component, plan.task),
         )
     if len(late) > MOST_NAMED:
-        logger.warning("topology %r waits for %d more tasks", topology, len(late) - MOST_NAMED)
+        logger.warning("topology %r waits for %s", topology, counted(len(late) - MOST_NAMED, "more task"))
 
 
 @contextmanager
@@ -183,6 +184,31 @@ def _log_slow_restart(topology: str, code: CodeInUse) -> None:
         topology,
         PATIENCE,
         place(),
+        extra=log_fields(topology, plan.component, plan.task),
+    )
+
+
+@contextmanager
+def passing_over(topology: str, plan: TaskPlan, durable: int, passed: Callable[[], int]) -> Generator[None]:
+    """A block in which a source gives again what is durable; it is logged if that takes long."""
+    notice = asyncio.get_running_loop().call_later(
+        PATIENCE, _log_slow_source, topology, plan, durable, passed
+    )
+    try:
+        yield
+    finally:
+        notice.cancel()
+
+
+def _log_slow_source(topology: str, plan: TaskPlan, durable: int, passed: Callable[[], int]) -> None:
+    logger.warning(
+        "%s of topology %r goes through what is durable already: in %g s it has passed over %s of %s values; a "
+        "function with a parameter resume= is called with the last number, and can begin after it",
+        plan.name,
+        topology,
+        PATIENCE,
+        f"{passed():,}",
+        f"{durable:,}",
         extra=log_fields(topology, plan.component, plan.task),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+from stormlet.core.shortened import counted
 from stormlet.report.failures import log_fields
 from stormlet.runtime.bolt.committer import CommitterTask
 from stormlet.runtime.tasks import Tasks
@@ -63,4 +64,4 @@ def _holders(tasks: Tasks) -> Iterator[str]:
     for spout in tasks.all_spouts:
         waiting = len(spout.tracker.replays)
         if waiting:
-            yield f"{waiting:,} messages of {spout.name}, whose replay is due later"
+            yield f"{counted(waiting, 'message')} of {spout.name}, whose replay is due later"

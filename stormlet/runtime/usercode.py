@@ -219,6 +219,6 @@ def _mistaken_factory(bolt: str, made: type[object]) -> MistakenFactory:
 def dropped(plan: TaskPlan, method: str, result: object) -> TypeError:
     """The error for what a method has returned that nobody takes."""
     return TypeError(
-        f"{method} of {plan.component!r} (task {plan.task}) returned {shortened(result)}, which nothing takes: emit it "
+        f"{method} of {plan.name} returned {shortened(result)}, which nothing takes: emit it "
         f"with out.emit(...), and return nothing"
     )

@@ -141,6 +141,6 @@ class EmittedValues:
         for each in self._noted:
             if image(each.value) != each.image:
                 yield (
-                    f"{each.task.component!r} (task {each.task.task}) emitted {each.text} on stream "
+                    f"{each.task.name} emitted {each.text} on stream "
                     f"{each.stream!r}, and it was changed afterwards to {shortened(each.value)}; emit a copy (law B10)"
                 )

@@ -71,8 +71,7 @@ class WatchedRun:
         if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
             held = "".join(f"\n    {each}" for each in tree.failure.outstanding)
             self._left_over.append(
-                f"the tree of {shortened(value)}, emitted by {task.component!r} (task {task.task}), was still open "
-                f"at the end{held}"
+                f"the tree of {shortened(value)}, emitted by {task.name}, was still open at the end{held}"
             )
 
     def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:
@@ -100,8 +99,8 @@ class WatchedRun:
         return (Leak(kind, f"topology {self.name!r}: {line}") for line in lines)
 
     def _raised(self) -> Iterator[str]:
-        for (task, _), error in self._errors.items():
-            where = f"{error.component!r} (task {task}) raised {error.error} in {error.what} ({error.place})"
+        for error in self._errors.values():
+            where = f"{error.task} raised {error.error} in {error.what} ({error.place})"
             settled = f" on {error.value}, already settled" if error.value else ""
             times = f" ({error.count} times)" if error.count > 1 else ""
             yield f"{where}{settled}{times}"
@@ -115,7 +114,7 @@ class WatchedRun:
         for task in self._bolts:
             for tup in task.tuples():
                 verb = "never acked or failed" if tup.state == HELD else "has not finished"
-                yield f"{task.plan.component!r} (task {task.plan.task}) {verb} {shortened(tup)}"
+                yield f"{task.plan.name} {verb} {shortened(tup)}"
 
     def unfinished(self) -> Iterator[str]:
         """A line for each spout that goes on, then for each input that a bolt still has."""

@@ -205,9 +205,9 @@ async def test_D11_a_failure_says_why() -> None:
         bolt.out.reset_timeout(bolt.held[-1])
         await until(15.5)
     assert {name: str(failure) for name, failure in feeder.failures.items()} == {
-        "lost": "task lost in 'b1' (task 3): TaskKilled('somebody has killed it')",
+        "lost": "task lost in b1[0]: TaskKilled('somebody has killed it')",
         "over": "overflow",
-        "failed": "failed in 'b1' (task 3)",
+        "failed": "failed in b1[0]",
         "late": "timeout, held by 'b1'",
         "late, too": "timeout, held by 'b1'",
         "left": "shutdown",

@@ -281,5 +281,5 @@ async def test_A13_a_bolt_cannot_ack_twice() -> None:
         feeder.feed("a", 1)
         await settle()
         assert feeder.outcomes == [("ack", 1)]
-    assert str(caught[0]).startswith("'2' (task 3) acks <Tuple 'a' from '1' (task 2)")
+    assert str(caught[0]).startswith("2[0] acks <Tuple 'a' from '1' (task 2)")
     assert str(caught[0]).endswith("which it acked before")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import FrozenInstanceError, dataclass
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from random import Random
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from stormlet.core.groupings import (
     Shuffle,
 )
 from stormlet.core.keys import stable_hash
-from stormlet.errors import InvalidEmit, UnroutableKey
+from stormlet.errors import InvalidEmit, KeyFunctionFailed, UnroutableKey
 
 
 class First:
@@ -257,6 +258,107 @@ def test_an_unroutable_key_is_refused(spec: Grouping, key: object, tasks: int) -
         assert caught.value.__suppress_context__
 
 
+def by(*names: str, partial: bool = False) -> Grouping:
+    """The grouping by these fields of a mapping."""
+    read = (
+        (lambda value: value[names[0]]) if len(names) == 1 else lambda value: tuple(value[n] for n in names)
+    )
+    return PartialKey(read, names) if partial else Fields(read, names)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("names", [("tags",), ("word", "tags")])
+def test_the_field_of_an_unroutable_key_is_named(names: tuple[str, ...], partial: bool) -> None:
+    """With both ends of the stream, the type, and the way out."""
+    chooser = one(by(*names, partial=partial), 4, label="'split' -> 'count'")
+    with pytest.raises(UnroutableKey) as caught:
+        chooser.pick({"word": "cow", "tags": {1}})
+    title, error = str(caught.value).split(": ", 1)
+    assert title.endswith("grouping of 'split' -> 'count', field 'tags'")
+    assert error.startswith("a key of type set has no stable hash; keys are None, bool, ")
+    assert error.endswith("; group by a function of the value that returns one of these")
+
+
+@pytest.mark.parametrize("tasks", [1, 4])
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize(
+    ("names", "fields"), [(("day",), "field 'day'"), (("word", "day"), "fields 'word', 'day'")]
+)
+def test_a_value_without_the_field_is_refused(
+    names: tuple[str, ...], fields: str, partial: bool, tasks: int
+) -> None:
+    """Which no schema has found, as it may trust annotations."""
+    chooser = one(by(*names, partial=partial), tasks, label="'split' -> 'count'")
+    with pytest.raises(InvalidEmit) as caught:
+        chooser.pick({"word": "cow"})
+    assert str(caught.value).split(": ", 1)[1] == (
+        f"{{'word': 'cow'}}, of type dict, cannot be asked for its {fields} (KeyError: 'day'); emit values that have "
+        f"it, or group by a function of the value"
+    )
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_what_a_key_function_raises_has_words_of_its_own(partial: bool) -> None:
+    """They name the stream and the value already."""
+
+    def fails(value: object) -> object:
+        raise KeyFunctionFailed("the key function on words raised") from ZeroDivisionError()
+
+    chooser = one(PartialKey(fails) if partial else Fields(fails), 4)
+    with pytest.raises(KeyFunctionFailed, match=r"^the key function on words raised$") as caught:
+        chooser.pick("cow")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def nested(depth: int, kind: type[list[object]] | type[tuple[object, ...]]) -> object:
+    """A list or a tuple that deep."""
+    found: object = "cow"
+    for _ in range(depth):
+        found = kind([found])
+    return found
+
+
+@pytest.mark.parametrize("spec", [Fields(), Fields(lambda value: value), PartialKey()])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_key_that_is_nested_too_deeply_is_refused(
+    spec: Grouping, kind: type[list[object]] | type[tuple[object, ...]]
+) -> None:
+    """With a sentence, and not a hundred lines of the engine's."""
+    message = f"a key of type {kind.__name__} has no stable hash .it is nested too deeply, or has itself inside.; keys"
+    with pytest.raises(UnroutableKey, match=message):
+        one(spec, 4).pick(nested(100_000, kind))
+
+
+class Moody:
+    """Fails where Python asks for its hash."""
+
+    def __hash__(self) -> int:
+        raise ValueError("not today")
+
+
+@pytest.mark.parametrize("spec", [Fields(), Fields(lambda value: value), PartialKey()])
+def test_a_key_whose_own_hash_raises_is_refused_by_its_type(spec: Grouping) -> None:
+    """Its own hash says nothing here."""
+    with pytest.raises(UnroutableKey, match=r"a key of type .*Moody has no stable hash; keys are"):
+        one(spec, 4).pick(Moody())
+
+
+class Broken(tzinfo):
+    """A zone without offsets."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        raise ValueError("no zone today")
+
+
+def test_what_a_key_raises_while_it_is_hashed_is_told() -> None:
+    """As the reason why it has no hash."""
+    with pytest.raises(
+        UnroutableKey,
+        match=r"type datetime.datetime has no stable hash \(ValueError\('no zone today'\)\); keys",
+    ):
+        one(Fields(), 4).pick(datetime(2026, 1, 1, tzinfo=Broken()))
+
+
 @pytest.mark.parametrize("spec", [Fields(), PartialKey()])
 def test_tasks_of_a_producer_share_the_routes_they_know(
     spec: Grouping, monkeypatch: pytest.MonkeyPatch
@@ -415,15 +517,17 @@ def test_a_custom_grouping_must_choose_among_its_targets(answer: object) -> None
 
 
 def test_an_error_of_a_custom_grouping_is_not_hidden() -> None:
-    """A KeyError or TypeError raised by the user's code is not mistaken for a wrong answer."""
+    """A KeyError or TypeError raised by the user's code is not mistaken for a wrong answer: it is the cause."""
 
     class Broken(First):
         def choose(self, value: object) -> Sequence[int]:
             raise KeyError("mine")
 
     grouping: CustomGrouping = Broken(1)
-    with pytest.raises(KeyError, match="mine"):
+    with pytest.raises(InvalidEmit) as caught:
         many(Custom(grouping), 2).choose("x")
+    assert str(caught.value) == "custom grouping raised KeyError('mine') for 'x'"
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_a_chooser_must_choose() -> None:

@@ -19,6 +19,8 @@ def test_there_are_five_reasons() -> None:
     ("failure", "text"),
     [
         (Failure(FailureKind.FAILED, "split", 4), "failed in 'split' (task 4)"),
+        (Failure(FailureKind.FAILED, "split", 4, "no words", task_index=1), "failed in split[1]: no words"),
+        (Failure(FailureKind.FAILED, "sp\nlit", 4, task_index=0), "failed in sp\\nlit[0]"),
         (Failure(FailureKind.FAILED, "split", 4, "no words"), "failed in 'split' (task 4): no words"),
         (
             Failure(FailureKind.FAILED, "split", 4, exception=ValueError("x")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.shortened import LONGEST, cut, shortened, shown, text_of, visible
+from stormlet.core.shortened import LONGEST, counted, cut, shortened, shown, text_of, visible
 
 
 class Rude:
@@ -90,3 +90,24 @@ def test_the_middle_is_cut() -> None:
 def test_a_text_of_several_lines_has_one_that_is_not_indented(text: str, seen: str) -> None:
     """What could be taken for another record, or moves a terminal's cursor, is visible as what it is."""
     assert visible(text) == seen
+
+
+@pytest.mark.parametrize(
+    ("number", "nouns", "text"),
+    [
+        (0, ("task",), "0 tasks"),
+        (1, ("task",), "1 task"),
+        (1_200, ("task",), "1,200 tasks"),
+        (1, ("entry", "entries"), "1 entry"),
+        (2, ("entry", "entries"), "2 entries"),
+        (1, ("message waits", "messages wait"), "1 message waits"),
+    ],
+)
+def test_one_thing_is_named_in_the_singular(number: int, nouns: tuple[str, ...], text: str) -> None:
+    """Whatever the plural is made by."""
+    assert counted(number, *nouns) == text
+
+
+def test_a_number_may_be_rounded() -> None:
+    """One is one before that."""
+    assert counted(2, "letter", show=lambda number: f"some {number:.1f}") == "some 2.0 letters"

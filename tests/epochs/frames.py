@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tests import jvm
+
 PARTS = 3
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM of a few seconds."""
 
 
 def source_of(words: Sequence[msgspec.Struct], folder: Path) -> Callable[[], Any]:
     """Start Spark, and return the source: the words, in a file for each part."""
     from stormlet.spark import DataFrameSpout, spark_session
 
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", OPTIONS)
+    jvm.use_in_spark()
     if not folder.exists():
         _write(words, folder)
     return DataFrameSpout(spark_session("local[1]").read.parquet(str(folder)), as_=type(words[0]))

@@ -42,7 +42,8 @@ from stormlet import (
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.states import State
 from stormlet.model.state.keyed import states_of
-from stormlet.state.stores import is_rocksdb, reader
+from stormlet.state.places import is_rocksdb
+from stormlet.state.stores import reader
 from tests.epochs.frames import source_of
 
 WORDS = 4_000

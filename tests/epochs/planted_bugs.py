@@ -225,7 +225,7 @@ RARE = [messages_that_come_late_leave_a_gap]
 """Those that take hundreds of seeds."""
 
 
-SHORT_FORM_BEGINS_AT = {messages_may_come_after_the_end: 500}
+SHORT_FORM_BEGINS_AT = {messages_may_come_after_the_end: 600}
 """The first seed of the test, for those that the first hundred do not find."""
 
 

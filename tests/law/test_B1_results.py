@@ -121,7 +121,7 @@ async def test_B1_what_execute_returns_counts_as_an_exception(engine: Engine, ba
     topology = Topology("gives", max_attempts=1)
     topology.bolt("logic", logic, topology.spout("one", ["in"]).shuffle())
     (letter,) = (await engine.run_to_end(topology)).dead_letters
-    assert "execute of 'logic' (task 3) returned 5" in str(letter.failure.exception)
+    assert "execute of logic[0] returned 5" in str(letter.failure.exception)
 
 
 class Basic(BasicBolt[object, object]):

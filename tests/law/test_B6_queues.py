@@ -181,6 +181,64 @@ async def test_B6_a_generator_waits_between_its_values(logic: Any, concurrency: 
     assert most <= 2 * 10 + 1
 
 
+class Holding:
+    """Generators that hold something until they are over."""
+
+    def __init__(self, values: int, *, raises: bool) -> None:
+        self.values, self.raises = values, raises
+        self.held = 0
+
+    def many(self, value: int) -> Iterator[int]:
+        """Hold something meanwhile."""
+        self.held += 1
+        try:
+            yield from range(self.values)
+        finally:
+            self.held -= 1
+            if self.raises:
+                raise ValueError
+
+
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
+@pytest.mark.parametrize("end", ["drain", "stop", "body", "host", "kill"])
+@pytest.mark.parametrize("raises", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("values", [1, 500])
+async def test_B6_a_generator_that_is_cut_short_while_it_waits_runs_its_finally(
+    end: str, raises: bool, concurrency: int, values: int
+) -> None:
+    """Before the run is over, and not when the garbage collector comes, whatever that code raises."""
+    holding = Holding(values, raises=raises)
+    topology = Topology("bound", queue_capacity=1, max_attempts=1, message_timeout=None, drain_timeout=1)
+    source = topology.spout("some", range(20))
+    stream = topology.bolt("many", holding.many, source.shuffle(), concurrency=concurrency)
+    topology.bolt("slow", lambda value: asyncio.sleep(100), stream.shuffle())
+
+    async def host() -> None:
+        async with topology.run() as running:
+            await asyncio.sleep(0.5)
+            assert holding.held > 0
+            if end == "stop":
+                running.stop()
+                running.stop()
+            elif end == "body":
+                raise KeyError
+            elif end == "host":
+                await asyncio.sleep(100)
+            elif end == "kill":
+                running.kill("many")
+                await asyncio.sleep(0.01)
+                assert holding.held == 0
+
+    entered = asyncio.ensure_future(host())
+    await asyncio.sleep(0.6)
+    if end == "host":
+        entered.cancel()
+    await asyncio.wait([entered])
+    assert holding.held == 0
+    assert entered.cancelled() or isinstance(entered.exception(), KeyError | None)
+
+
 @pytest.mark.simulated_time
 async def test_B6_ticks_wait_for_room_too() -> None:
     """A bolt whose ticks emit faster than the consumer works is held up like any other."""

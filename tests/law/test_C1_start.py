@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
 from stormlet import BasicBolt, Collector, StartFailed, TaskContext, Topology, Tuple
 from stormlet.testing.loop import pending_tasks
+from tests.cast import ignore
 from tests.engines import Engine
 from tests.helpers import now, run_to_end
 from tests.law.calls import Log, logged_bolt, logged_spout
@@ -41,6 +43,32 @@ async def test_C1_ackers_are_started_first() -> None:
     topology.bolt("look", Look, topology.spout("numbers", [1]).shuffle())
     await run_to_end(topology)
     assert seen[0][1:] == ["first/__acker[0]", "first/__acker[1]", "first/look[0]"]
+
+
+class Broken:
+    """An iterable that cannot be gone through."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise OSError("the disk is gone")
+
+
+class BrokenAsync:
+    """As well."""
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        raise OSError("the disk is gone")
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("source", [Broken(), BrokenAsync()], ids=["iterable", "async iterable"])
+async def test_C1_a_source_that_cannot_be_iterated_fails_the_start(source: Iterable[int]) -> None:
+    """The error names the spout and has the exception as its cause."""
+    topology = Topology("broken")
+    topology.bolt("bolt", ignore, topology.spout("spout", source).shuffle())
+    with pytest.raises(StartFailed, match="`iter` of spout 'spout' raised OSError") as failed:
+        async with topology.run():
+            pytest.fail("the body must not run")
+    assert isinstance(failed.value.__cause__, OSError)
 
 
 @pytest.mark.simulated_time

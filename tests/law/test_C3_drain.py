@@ -225,7 +225,7 @@ async def test_C3_a_replay_whose_emit_raises_is_left_over_at_the_deadline(
         await asyncio.sleep(1)
     statistics = running.statistics()
     assert (statistics.left_over, statistics.components["one"].pending) == (1, 0)
-    assert "1 messages of 'one'" in caplog.text
+    assert "1 message of 'one'" in caplog.text
 
 
 @pytest.mark.simulated_time

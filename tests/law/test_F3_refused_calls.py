@@ -52,7 +52,7 @@ async def test_F3_a_plain_call_of_a_bolt_from_another_thread_is_refused(
         tree = await running.emit(feed, "x")
         await settle()
         (puppet,), (tup,) = puppets.made, puppets.got
-        with refused(method, rf"'bolt' \(task {puppet.context.task}\)", way):
+        with refused(method, r"bolt\[0\]", way):
             await asyncio.to_thread(call, puppet.out, tup)
         await settle()
         assert (tree.done, seen) == (False, [])
@@ -85,7 +85,7 @@ async def test_F3_a_plain_call_of_a_spout_from_another_thread_is_refused(
     topology.bolt("bolt", ignore, stream.shuffle())
     async with topology.run() as running:
         await settle()
-        with refused(method, r"'script' \(task 2\)", way):
+        with refused(method, r"script\[0\]", way):
             await asyncio.to_thread(call, spout.out)
         await settle()
         assert (open_trees(running), spout.told, running.dead_letters) == (0, [], ())
@@ -114,7 +114,7 @@ async def test_F3_so_is_one_that_comes_in_a_slice(engine: Engine) -> None:
     topology.bolt("bolt", lambda: bolt, topology.spout("feed", ["x"]).shuffle())
     asyncio.get_running_loop().set_debug(not is_compiled())
     running = await engine.run_to_end(topology)
-    assert bolt.errors == ["out.ack of 'bolt' (task 3)", "out.emit of 'bolt' (task 3)"]
+    assert bolt.errors == ["out.ack of bolt[0]", "out.emit of bolt[0]"]
     assert running.statistics().components["feed"].acked == 1
 
 
@@ -127,7 +127,7 @@ async def test_F3_calls_beside_each_other_know_their_thread_too() -> None:
         tree = await running.emit(feed, "x")
         await settle()
         (puppet,), (tup,) = puppets.made, puppets.got
-        with refused("ack", r"'bolt' \(task 3\)", "out.ack_threadsafe"):
+        with refused("ack", r"bolt\[0\]", "out.ack_threadsafe"):
             await asyncio.to_thread(puppet.out.ack, tup)
         puppets.ack_all()
         assert await tree == []

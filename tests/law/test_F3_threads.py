@@ -6,11 +6,28 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
-from stormlet import AlreadySettled, FailureKind, InvalidEmit, Running, Topology, TupleFailed
+from stormlet import (
+    AlreadySettled,
+    Bolt,
+    BoltAckInfo,
+    Collector,
+    FailureKind,
+    InvalidEmit,
+    Running,
+    Spout,
+    SpoutCollector,
+    TaskContext,
+    TaskHook,
+    Topology,
+    TopologyStopping,
+    Tuple,
+    TupleFailed,
+)
 from stormlet.runtime.wire.thread_calls import MOST
 from tests.cast import ignore, take_a_second, wait_for_ever
 from tests.law.puppets import Puppets, open_trees, script, settle, threads, two_levels
@@ -213,3 +230,98 @@ async def test_F3_the_loops_own_thread_never_waits() -> None:
         await settle()
         assert all(future.done() for future in futures)
         assert pending(running) == 3 * MOST
+
+
+# Threads of instances that have ended.
+
+
+class Lived(Bolt[int, int]):
+    """Notes the collector of each instance."""
+
+    outs: ClassVar[list[Collector[int]]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.outs.append(out)
+        out.ack(tup)
+
+
+class LivedSpout(Spout[int]):
+    """Notes the collector of each instance."""
+
+    outs: ClassVar[list[SpoutCollector[int]]] = []
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self.outs.append(out)
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        """Nothing: its threads emit."""
+
+
+class Hooked(TaskHook):
+    """Has the collector of a bolt wrapped."""
+
+    def bolt_ack(self, info: BoltAckInfo) -> None:
+        """Nothing."""
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("hooks", [(), (Hooked,)], ids=["plain", "hooked"])
+async def test_F3_a_thread_of_a_bolt_that_has_died_is_refused_for_ever(
+    hooks: tuple[type[TaskHook], ...], concurrency: int
+) -> None:
+    """Also when the next instance is at work, whose threads emit."""
+    topology, seen, Lived.outs = Topology("threads"), list[int](), []
+    feed = topology.spout("feed", outputs=int)
+    lived = topology.bolt("lived", Lived, feed.shuffle(), outputs=int, concurrency=concurrency)
+    topology.bolt("see", seen.append, lived.shuffle())
+    async with topology.run(hooks=hooks) as running:
+        for _ in range(2):
+            await (await running.emit(feed, 1))
+            running.kill("lived")
+            await asyncio.sleep(60)
+        await (await running.emit(feed, 1))
+        first, second, third = Lived.outs
+        for out in (first, second):
+            with pytest.raises(TopologyStopping, match="has ended, and emits no more"):
+                await in_thread(partial(out.emit_threadsafe, 1))
+        await in_thread(partial(third.emit_threadsafe, 3))
+    assert seen == [3]
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_F3_a_thread_of_a_spout_that_has_died_is_refused_for_ever() -> None:
+    """Also when the next instance is at work, whose threads emit."""
+    topology, seen, LivedSpout.outs = Topology("threads"), list[int](), []
+    topology.bolt("see", seen.append, topology.spout("lived", LivedSpout, outputs=int).shuffle())
+    async with topology.run() as running:
+        running.kill("lived")
+        await asyncio.sleep(60)
+        first, second = LivedSpout.outs
+        with pytest.raises(TopologyStopping, match="has ended, and emits no more"):
+            await in_thread(partial(first.emit_threadsafe, 1))
+        await in_thread(partial(second.emit_threadsafe, 2))
+    assert seen == [2]
+
+
+class OpensLater(LivedSpout):
+    """Its second instance does not open."""
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        super().open(context, out)
+        if len(self.outs) == 2:
+            raise OSError("not yet")
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_F3_a_thread_of_a_spout_that_could_not_be_opened_is_refused_at_once() -> None:
+    """While the next instance is waited for."""
+    topology, seen, LivedSpout.outs = Topology("threads", restart_delay=5.0), list[int](), []
+    topology.bolt("see", seen.append, topology.spout("lived", OpensLater, outputs=int).shuffle())
+    async with topology.run() as running:
+        running.kill("lived")
+        await asyncio.sleep(6)
+        with pytest.raises(TopologyStopping, match="has ended, and emits no more"):
+            await in_thread(partial(LivedSpout.outs[1].emit_threadsafe, 1))
+        assert len(LivedSpout.outs) == 2
+    assert seen == []

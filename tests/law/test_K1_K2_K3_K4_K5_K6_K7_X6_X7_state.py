@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
+import msgspec
 import pytest
 
 from stormlet import (
     Bolt,
+    Cell,
     Collector,
     EndOfStream,
     EpochFailed,
@@ -17,6 +20,7 @@ from stormlet import (
     Spout,
     SpoutCollector,
     TaskContext,
+    TaskHook,
     Topology,
     TopologyCrashed,
     Tuple,
@@ -27,6 +31,7 @@ from stormlet.core.state.states import State
 from stormlet.errors import InvalidTopology, StateUnusable
 from stormlet.model.state.keyed import states_of
 from stormlet.state.memory import MemoryStore
+from tests.helpers import run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -411,6 +416,132 @@ async def test_K1_there_is_no_key_between_two_calls() -> None:
     with pytest.raises(TopologyCrashed) as crash:
         await run(topology, MemoryStore())
     assert "has a key, and state, in execute and on_timer alone" in str(crash.value.__cause__)
+
+
+class CountAny(KeyedBolt[Any, Any, None]):
+    """Counts, by whatever key."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
+        self.total += 1
+
+
+class CountLater(KeyedBolt[Any, Any, None]):
+    """Counts, and may be called beside itself."""
+
+    total = Value(int, 0)
+
+    async def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
+        self.total += 1
+
+
+def count_in_cell(value: Any, total: Cell[int]) -> None:
+    total.value += 1
+
+
+class Basket(msgspec.Struct):
+    shop: str
+    goods: list[str]
+
+
+BASKET = Basket("corner", ["milk"])
+BY_FIELD = (
+    "the field 'goods' of a value from 'baskets', ['milk'], is of type list, by which no state can be kept"
+)
+WHOLE = f"the key of a value from 'baskets', {BASKET}, is of type Basket, by which no state can be kept"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [((), WHOLE), (("goods",), BY_FIELD), (("shop", "goods"), BY_FIELD)],
+    ids=["whole", "one", "two"],
+)
+@pytest.mark.parametrize("hooks", [(), (TaskHook,)], ids=["plain", "hooked"])
+@pytest.mark.parametrize(
+    ("bolt", "options"),
+    [
+        (CountAny, {}),
+        (CountLater, {}),
+        (CountLater, {"concurrency": 4}),
+        (count_in_cell, {"state": Value(int, 0)}),
+    ],
+    ids=["class", "async", "concurrent", "function"],
+)
+async def test_K1_a_key_that_cannot_be_looked_up_fails_its_message_in_a_sentence(
+    bolt: Any, options: dict[str, Any], hooks: Sequence[type[TaskHook]], fields: tuple[str, ...], words: str
+) -> None:
+    """It names the bolt, the field, its type and the way out; the run goes on."""
+
+    def baskets() -> Iterator[Basket]:
+        yield BASKET
+
+    topology = Topology("baskets", max_attempts=1)
+    topology.bolt("count", bolt, topology.spout("baskets", baskets).fields(*fields), **options)
+    async with topology.run(hooks=hooks) as running:
+        await running.finished()
+    (letter,) = running.dead_letters
+    error = letter.failure.exception
+    assert type(error) is TypeError
+    assert str(error).startswith(f"bolt 'count': {words} (unhashable type: ")
+    assert str(error).endswith("; group by a function of the value that makes a tuple or a text of it")
+
+
+class Unlucky(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise RuntimeError("no luck")
+
+
+async def test_K1_a_key_whose_hash_raises_fails_its_message_in_a_sentence() -> None:
+    """Whatever it raises."""
+    topology = Topology("unlucky", max_attempts=1)
+    topology.bolt("count", CountAny, topology.spout("words", [Unlucky("a")]).fields())
+    (letter,) = (await run_to_end(topology)).dead_letters
+    assert str(letter.failure.exception) == (
+        "bolt 'count': the key of a value from 'words', 'a', is of type Unlucky, by which no state can be kept "
+        "(RuntimeError('no luck')); group by a function of the value that makes a tuple or a text of it"
+    )
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    def __repr__(self) -> str:
+        return "Mute()"
+
+
+class Untold(str):
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise TypeError(Mute())
+
+
+@pytest.mark.parametrize("by", [(), (len,)], ids=["state", "nothing"])
+async def test_K1_a_hash_that_raises_what_cannot_be_told_costs_its_message_alone(by: Sequence[Any]) -> None:
+    """The reason is looked for before the input is failed, and must not keep it from that (law N1)."""
+    topology = Topology("untold", max_attempts=1)
+    topology.bolt("count", CountAny, topology.spout("words", [Untold("a"), "b"]).fields(*by))
+    running = await run_to_end(topology)
+    components = running.statistics().components
+    assert (components["words"].acked, len(running.dead_letters)) == ((2, 0) if by else (1, 1))
+    assert components["count"].restarts == 0
+
+
+async def test_K1_another_error_of_the_users_keeps_its_words() -> None:
+    """Also one that reads alike, where the key is in order or was not read at all."""
+
+    class Wrong(KeyedBolt[str, str, None]):
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            raise TypeError("unhashable type: 'mine'")
+
+    topology = Topology("wrong", max_attempts=1)
+    topology.bolt("count", Wrong, topology.spout("words", ["a"]).fields())
+    (letter,) = (await run_to_end(topology)).dead_letters
+    assert str(letter.failure.exception) == "unhashable type: 'mine'"
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

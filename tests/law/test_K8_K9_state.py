@@ -190,7 +190,7 @@ async def test_K8_statistics_say_epoch_age_and_sizes() -> None:
         now = running.statistics().epoch
         assert now is not None
         assert (now.number, now.withheld, round(now.age or 0.0, 3)) == (1, 1, 4.0)
-        assert now.states == {"count.total": StateStatistics(entries=1, bytes=7)}
+        assert now.states == {"count.total": StateStatistics(entries=1, bytes=6)}
         health = running.health()
         assert (health.epoch, health.epoch_age) == (1, now.age)
 

@@ -119,6 +119,19 @@ async def test_N3_a_cancellation_that_user_code_raises_fails_its_input(
 
 
 @cancelling
+async def test_N3_a_cancellation_that_a_key_function_raises_is_none_of_the_host() -> None:
+    """Which would end, as if somebody had cancelled it."""
+    topology = Topology("t")
+    source = topology.spout("spout", outputs=int)
+    topology.bolt("bolt", print, source.fields(cancel_itself))
+    async with topology.run() as running:
+        with pytest.raises(StrayCancellation) as raised:
+            await running.emit(source, 1)
+        assert isinstance(raised.value.__cause__, asyncio.CancelledError)
+        assert running.statistics().components["spout"].pending == 0
+
+
+@cancelling
 @pytest.mark.parametrize("name", ["conductor", "ticker", "ticks of ticked"])
 async def test_N3_a_helper_that_somebody_cancels_crashes_the_topology(name: str) -> None:
     """Without it the topology would stand still."""

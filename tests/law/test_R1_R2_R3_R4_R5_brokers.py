@@ -283,7 +283,7 @@ async def test_R4_a_message_is_given_back_before_its_connection_is_closed(
         assert balanced(running)
     assert consumer.processed[b"0001"] == 2
     assert consumer.broker.violations == []
-    assert "1 messages are under way for 1440 s, and are given back" in caplog.text
+    assert "1 message has been under way for 1440 s; given back, to come again" in caplog.text
 
 
 @pytest.mark.simulated_time

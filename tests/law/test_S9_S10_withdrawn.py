@@ -155,7 +155,7 @@ async def test_S9_only_what_the_engine_keeps_can_be_withdrawn(sim: Simulation) -
 
     topology = Topology("plain")
     topology.bolt("bolt", ignore, topology.spout("spout", Plain).shuffle())
-    with pytest.raises(StartFailed, match=r"'spout' \(task \d+\) withdraws .*derive from ReliableSpout"):
+    with pytest.raises(StartFailed, match=r"spout\[0\] withdraws .*derive from ReliableSpout"):
         async with topology.run():
             pass
 

@@ -14,11 +14,13 @@ from stormlet import (
     EndOfStream,
     Epoch,
     EpochBolt,
+    KeyedBolt,
     Spout,
     SpoutCollector,
     TaskContext,
     Topology,
     Tuple,
+    Value,
 )
 
 pytestmark = pytest.mark.simulated_time(allow_leaks=["errors"])
@@ -136,3 +138,37 @@ async def test_X5_a_source_that_does_not_pause_at_the_end_of_an_epoch_holds_up_n
     async with topology.run() as running:
         await running.finished()
     assert rows == {epoch: [sum(range(50 * epoch - 50, 50 * epoch))] for epoch in range(1, 7)}
+
+
+class Reminded(KeyedBolt[int, int, int]):
+    """Counts, and emits five seconds after each message."""
+
+    count = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.count += 1
+        self.set_timer(self.now + 5)
+
+    def on_timer(self, at: float, out: Collector[int]) -> None:
+        out.emit(self.key)
+
+
+async def test_X7_a_message_that_comes_while_an_epoch_of_timers_alone_ends_belongs_to_it() -> None:
+    """It has not failed, so that there is no pause of a replay; and it is counted once."""
+
+    async def numbers() -> AsyncIterator[int]:
+        for number in range(20):
+            yield number
+            await asyncio.sleep(0.9)
+
+    async def slow(value: int) -> None:
+        await asyncio.sleep(0.3)
+
+    topology = Topology("reminded")
+    reminded = topology.bolt("reminded", Reminded, topology.spout("numbers", numbers).fields(lambda n: n % 3))
+    topology.bolt("slow", slow, reminded.shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        assert dict(running.state("reminded")) == {0: 7, 1: 7, 2: 6}
+    spout = running.statistics().components["numbers"]
+    assert (spout.acked, spout.failed) == (20, 0)

@@ -180,6 +180,24 @@ async def test_custom_a_task_that_is_no_target_is_refused(engine: Engine) -> Non
     assert "custom grouping of 'values' -> 'note' chose [99]" in str(crash.value.__cause__)
 
 
+@pytest.mark.simulated_time
+async def test_custom_what_it_raises_is_told_as_its_own(engine: Engine) -> None:
+    """The message names the grouping and the value, and has the exception as its cause."""
+
+    class Broken(ByLength):
+        def choose(self, value: object) -> Sequence[int]:
+            raise LookupError("no such region")
+
+    with pytest.raises(TopologyCrashed) as crash:
+        await routes_of(engine, ["x"], lambda stream: stream.custom(Broken()))
+    refused = crash.value.__cause__
+    assert isinstance(refused, InvalidEmit)
+    assert (
+        str(refused) == "custom grouping of 'values' -> 'note' raised LookupError('no such region') for 'x'"
+    )
+    assert isinstance(refused.__cause__, LookupError)
+
+
 # Several subscriptions.
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 import pytest
 
-from stormlet import Stream, TaskContext, Topology, TopologyCrashed, UnroutableKey
+from stormlet import InvalidEmit, Stream, TaskContext, Topology, TopologyCrashed, UnroutableKey
 from stormlet.core import groupings
 from stormlet.testing import run_simulated
 from tests.cast import ignore
@@ -147,6 +147,30 @@ async def test_fields_a_bolt_that_emits_an_unroutable_key_fails_its_input(engine
     (letter,) = running.dead_letters
     assert isinstance(letter.failure.exception, UnroutableKey)
     assert "'make' -> 'note'" in str(letter.failure.exception)
+
+
+class Sale(msgspec.Struct):
+    shop: str
+
+
+def wrong(_: object) -> Sale:
+    """Its annotation is believed."""
+    return cast("Sale", 7)
+
+
+@pytest.mark.simulated_time
+async def test_fields_a_value_without_its_field_fails_the_input_in_a_sentence(engine: Engine) -> None:
+    """It names the ends of the stream, the field, and the type of what has none."""
+    topology = Topology("bolt", max_attempts=1)
+    sales = topology.bolt("make", wrong, topology.spout("one", [1]).shuffle())
+    topology.bolt("note", noting({}), sales.fields("shop"), parallelism=2)
+    running = await engine.run_to_end(topology)
+    (letter,) = running.dead_letters
+    assert isinstance(letter.failure.exception, InvalidEmit)
+    assert (
+        "fields grouping of 'make' -> 'note': 7, of type int, cannot be asked for its field 'shop' "
+        in str(letter.failure.exception)
+    )
 
 
 PROGRAM = """

@@ -108,6 +108,19 @@ def test_two_keys_are_names_not_functions() -> None:
         stream().fields(len, "word")  # type: ignore[call-overload]
 
 
+def test_a_key_function_is_not_async() -> None:
+    """Its coroutines would be the keys, each another one, that nobody awaits."""
+
+    async def key(value: object) -> object:
+        return value
+
+    with pytest.raises(
+        InvalidTopology,
+        match=r"^stream 'default' of 'split': the key function <function .*key at .*> is async; a key is there at once",
+    ):
+        stream().fields(key)
+
+
 def test_a_key_function_that_raises() -> None:
     """No tuple answers for it; the error names stream, value and cause (law C5)."""
     with pytest.raises(
@@ -116,6 +129,13 @@ def test_a_key_function_that_raises() -> None:
     ) as raised:
         key_of(stream(None).fields(lambda value: 1 / value), 0)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_a_key_function_that_raises_for_a_long_value() -> None:
+    """It is one line of the log all the same."""
+    with pytest.raises(KeyFunctionFailed) as raised:
+        key_of(stream(None).fields(lambda value: 1 / value), "x" * 1_000_000)
+    assert len(str(raised.value)) < 500
 
 
 def test_a_key_function_that_works_is_not_disturbed() -> None:

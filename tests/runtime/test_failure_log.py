@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, DeadLetter, Reject, Running, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, DeadLetter, Reject, Running, Topology, TopologyCrashed, Tuple
 from stormlet.runtime.failure_log import COUNTED_FOR
 from tests.cast import Counting, Forget, Refuse, ignore
 from tests.helpers import now, run_to_end
@@ -34,7 +34,7 @@ async def test_a_flood_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture
     await run_to_end(topology, dead_letters=ignore)
     first, second, counted, counted_letters = lines(caplog)
     assert first == "fail[0] raised ValueError('no 0') on 0"
-    assert second == "dead letter of numbers[0]: message 0: failed in 'fail' (task 3): ValueError('no 0')"
+    assert second == "dead letter of numbers[0]: message 0: failed in fail[0]: ValueError('no 0')"
     assert counted == "execute of fail again, 1,000 more: ValueError('no 1000'); value 1000"
     assert counted_letters.startswith("dead letter of numbers again, 1,000 more: ")
     assert [each.exc_info is not None for each in caplog.records] == [True, False, False, False]
@@ -263,8 +263,8 @@ async def test_an_explicit_fail_is_told_with_its_reason(caplog: pytest.LogCaptur
     topology.bolt("refuse", partial(Refuse, "not today"), topology.spout("counting", Counting).shuffle())
     await run_to_end(topology)
     first, again = lines(caplog)
-    assert first == "message 0 of counting[0] failed: failed in 'refuse' (task 3): not today"
-    assert again == "message of counting again, 2 more: failed in 'refuse' (task 3): not today"
+    assert first == "message 0 of counting[0] failed: failed in refuse[0]: not today"
+    assert again == "message of counting again, 2 more: failed in refuse[0]: not today"
 
 
 @pytest.mark.simulated_time
@@ -328,6 +328,18 @@ async def test_the_place_is_the_users_line() -> None:
     (failure,) = running.failures()
     assert failure.kind == "AlreadySettled"
     assert failure.place.startswith(f"{Path(__file__).name}:")
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_a_sentence_of_stormlets_has_no_place() -> None:
+    """Where no line of the user's had a part, a line of the engine's would only mislead."""
+    topology = Topology("placeless")
+    topology.bolt("note", print, topology.spout("sets", [{1}]).fields())
+    with pytest.raises(TopologyCrashed, match="UnroutableKey"):
+        async with topology.run() as running:
+            await running.finished()
+    (failure,) = running.failures()
+    assert (failure.kind, failure.place) == ("UnroutableKey", "")
 
 
 @pytest.mark.simulated_time

@@ -1,4 +1,4 @@
-"""User code that holds up the end of a topology, or a restart, is named by the log while everybody waits."""
+"""User code that holds up the start or the end of a topology, or a restart, is named by the log meanwhile."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from functools import partial
+from time import sleep
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from stormlet import Bolt, Collector, Spout, SpoutCollector, TaskContext, Topology, Tuple
 from stormlet.runtime import slow_code
 from tests.cast import Ack, Silent, ignore
+from tests.epochs.stores import Kept
 from tests.helpers import now
 
 LOGGER = "stormlet.runtime.slow_code"
@@ -241,3 +244,47 @@ async def test_a_thread_that_holds_up_the_end_is_named(
         logging.getLogger(LOGGER).removeHandler(handler)
     (line,) = told(caplog)
     assert "block[0] still runs 0.05 s after it was asked to end, in block (test_slow_ends.py) > " in line
+
+
+@pytest.mark.simulated_time
+async def test_a_source_that_goes_through_what_is_durable_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """With the way to begin after it; a source that is fast enough is not."""
+
+    async def paced(pause: float) -> AsyncIterator[int]:
+        for number in range(12):
+            await asyncio.sleep(pause)
+            yield number
+
+    store = Kept()
+    for pause in (0.4, 0.4, 0.6):
+        topology = Topology("paced")
+        topology.bolt("ignore", ignore, topology.spout("numbers", partial(paced, pause)).shuffle())
+        async with topology.run(state=store) as running:
+            await running.finished()
+    (line,) = told(caplog)
+    assert line == (
+        "numbers[0] of topology 'paced' goes through what is durable already: in 5 s it has passed over 8 of 12 "
+        "values; a function with a parameter resume= is called with the last number, and can begin after it"
+    )
+
+
+@pytest.mark.asyncio
+async def test_a_source_that_holds_the_loop_is_named_too(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop has its turns meanwhile, in real time."""
+    monkeypatch.setattr(slow_code, "PATIENCE", 0.1)
+
+    def paced(pause: float) -> Iterator[int]:
+        for number in range(15):
+            sleep(pause)
+            yield number
+
+    store = Kept()
+    for pause in (0.0, 0.02):
+        topology = Topology("paced")
+        topology.bolt("ignore", ignore, topology.spout("numbers", partial(paced, pause)).shuffle())
+        async with topology.run(state=store) as running:
+            await running.finished()
+    (line,) = told(caplog)
+    assert re.search(r"in 0\.1 s it has passed over \d of 15 values", line)

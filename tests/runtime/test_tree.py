@@ -51,7 +51,7 @@ async def test_a_tree_shows_its_outcome() -> None:
     assert shown == ["<Tree open>", "<Tree open>"]
     assert [repr(tree) for tree in trees] == [
         "<Tree acked>",
-        "<Tree failed: failed in 'odd' (task 3): ValueError('odd')>",
+        "<Tree failed: failed in odd[0]: ValueError('odd')>",
     ]
 
 

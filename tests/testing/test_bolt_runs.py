@@ -261,7 +261,7 @@ def test_values_that_are_changed_after_their_emit_are_an_error() -> None:
         value.append(1)
         return value
 
-    with pytest.raises(Leaked, match=r"'values' \(task 2\) emitted \[\] .* afterwards to \[1\]"):
+    with pytest.raises(Leaked, match=r"values\[0\] emitted \[\] .* afterwards to \[1\]"):
         run_bolt(grow, [[]])
     assert run_bolt(grow, [[]], allow_leaks=True).emitted() == [[1]]
 
@@ -274,7 +274,7 @@ def test_exceptions_for_which_no_input_answers_are_an_error() -> None:
             out.ack(tup)
             raise LookupError
 
-    with pytest.raises(Leaked, match=r"'bolt' \(task 3\) raised LookupError\(\) in execute .* on 7, already"):
+    with pytest.raises(Leaked, match=r"bolt\[0\] raised LookupError\(\) in execute .* on 7, already"):
         run_bolt(AcksFirst, [7])
     assert run_bolt(AcksFirst, [7], allow_leaks=["errors"]).acked == [7]
 

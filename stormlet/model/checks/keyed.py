@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, GenericAlias
 from typing import Any, cast
 
-from stormlet.core.groupings import Fields, Global, Grouping
+from stormlet.core.groupings import FieldNames, Fields, Global, Grouping
 from stormlet.core.records import known_annotations
 from stormlet.core.schema import Schema
 from stormlet.core.state.codecs import single_class, words_of
@@ -191,6 +191,11 @@ def key_reader(subscription: Subscription[Any]) -> Callable[[Any], Any]:
     """Return a function that reads the key from a value of this input: of several fields a tuple, None with
     ``global_``."""
     return key_by(subscription.grouping) or whole
+
+
+def key_fields(subscription: Subscription[Any]) -> FieldNames:
+    """Return the fields of a value of this input that make its key; none for a function and for the whole value."""
+    return subscription.grouping.names if isinstance(subscription.grouping, Fields) else ()
 
 
 def key_by(grouping: Grouping) -> Callable[[Any], Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
@@ -62,6 +63,9 @@ class RowSpec(msgspec.Struct, frozen=True):
 
 class CommitterFactory:
     """A factory of committers that says by itself what they keep."""
+
+    file: Path | None = None
+    """The database that they make, where it is a file of its own."""
 
     @property
     def rows_kept(self) -> RowSpec | None:

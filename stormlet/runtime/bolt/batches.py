@@ -165,7 +165,7 @@ class BatchRunner(Bolt[Any, Any]):
             return self._batches.get(key)
         except TypeError as error:
             raise TypeError(
-                f"key of {self._task} gave {shortened(key)} as the name of a batch: {error}"
+                f"key of {self._plan.name} gave {shortened(key)} as the name of a batch: {error}"
             ) from error
 
     def begin_batch(self, key: Hashable = None) -> Batch:
@@ -183,13 +183,9 @@ class BatchRunner(Bolt[Any, Any]):
             is_right = False
         if not is_right:
             raise ValueError(
-                f"weight of {self._task} returned {shortened(weight)} for {shortened(value)}, and must return a number "
-                f"from 0"
+                f"weight of {self._plan.name} returned {shortened(weight)} for {shortened(value)}, and must return a "
+                f"number from 0"
             )
-
-    @property
-    def _task(self) -> str:
-        return f"{self._plan.component!r} (task {self._plan.task})"
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
         return self.bolt.tick(out)

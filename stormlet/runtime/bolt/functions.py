@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import Context
 from inspect import isawaitable, iscoroutine
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import Any, cast
 
 import msgspec
@@ -269,8 +269,11 @@ class FunctionWorker(Worker):
     async def _rest(self, tup: AnyTuple, result: object) -> Raised | None:
         out = self.out
         try:
-            await self.outbox.room()
-            await self._deal(tup, result, out, None)
+            try:
+                await self.outbox.room()
+                await self._deal(tup, result, out, None)
+            finally:
+                self._end_generator(result, None)
         except asyncio.CancelledError as error:
             return Raised((tup,), self.stray(error))
         except Exception as error:
@@ -298,12 +301,26 @@ class FunctionWorker(Worker):
     async def _drain(
         self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None
     ) -> None:
-        while True:
-            value = next(values, END) if context is None else context.run(next, values, END)
-            if value is END:
-                return
-            self._emit(tup, value, out)
-            await self.outbox.room()
+        try:
+            while True:
+                value = next(values, END) if context is None else context.run(next, values, END)
+                if value is END:
+                    return
+                self._emit(tup, value, out)
+                await self.outbox.room()
+        finally:
+            self._end_generator(values, context)
+
+    def _end_generator(self, result: object, context: Context | None) -> None:
+        """Have a generator that was cut short run its ``finally`` now, and not when the garbage collector comes."""
+        if type(result) is not GeneratorType:
+            return
+        generator = cast("GeneratorType[object, object, object]", result)
+        try:
+            generator.close() if context is None else context.run(generator.close)
+        except Exception as error:
+            self.wiring.check_cancelled(error)
+            raise
 
     async def _drain_async(
         self, tup: AnyTuple, values: AsyncIterator[object], out: BoltCollector, context: Context | None
@@ -313,7 +330,7 @@ class FunctionWorker(Worker):
                 self._emit(tup, value, out)
                 await self.outbox.room()
         finally:
-            # Else a generator that was cut short would run its ``finally`` when the garbage collector comes.
+            # As _end_generator does.
             close = getattr(values, "aclose", None)
             if close is not None:
                 await self.awaited(close(), context)
@@ -357,8 +374,6 @@ class InstanceWorker(Worker):
         return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        # Before ``prepare``, which may start the threads that emit.
-        self.out.threads.open()
         return self.bolt.prepare(context)
 
     def cleanup(self) -> Awaitable[None] | None:

@@ -104,6 +104,9 @@ class KeyedWorker(BasicWorker):
                 return outbox.room()
         return None
 
+    def in_words(self, raised: Raised) -> Exception:
+        return self._state.in_words(self.plan.component, raised.inputs, raised.error)
+
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         key = self._calls.begin(tup)
         self._keyed.now = self._state.now  # of all views, too: time stands still within an epoch
@@ -210,6 +213,9 @@ class CellWorker(FunctionWorker):
             if crowded:
                 return outbox.room()
         return None
+
+    def in_words(self, raised: Raised) -> Exception:
+        return self._state.in_words(self.plan.component, raised.inputs, raised.error)
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         key = self._calls.begin(tup)

@@ -24,6 +24,8 @@ from inspect import isawaitable
 from itertools import chain, islice
 from typing import NoReturn
 
+from msgspec.structs import replace
+
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import text_of
 from stormlet.core.tuples import HELD, OPEN, unseen
@@ -203,7 +205,7 @@ class BoltTask(Task):
 
     def act_on(self, raised: Raised) -> None:
         """User code has raised: fail the inputs that are not settled and go on, or die of it (law B4)."""
-        inputs, error = raised.inputs, raised.error
+        inputs, error = raised.inputs, self.worker.in_words(raised)
         self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
             # They fail with the run, which nothing tells the ackers one by one.
@@ -433,7 +435,13 @@ class BoltTask(Task):
     def lose(self, error: Exception) -> None:
         """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""
         handed = self._handed()
-        failure = Failure(FailureKind.TASK_LOST, self.plan.component, self.plan.task, exception=error)
+        failure = Failure(
+            FailureKind.TASK_LOST,
+            self.plan.component,
+            self.plan.task,
+            exception=error,
+            task_index=self.plan.index,
+        )
         for tup in handed:
             if tup.state <= HELD:
                 self.out.lose(tup, failure)
@@ -452,6 +460,8 @@ class BoltTask(Task):
 
     async def renew(self) -> None:
         self.user.method = "the constructor"
+        self.out = self.out.for_next_instance()
+        self._wiring = replace(self._wiring, out=self.out)
         self.worker = observed(self._make_worker(self._wiring), self._wiring.observed.observer)
         await self._prepare()
 

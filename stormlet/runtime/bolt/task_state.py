@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any
 
+from stormlet.core.groupings import FieldNames
+from stormlet.core.shortened import shortened, text_of
 from stormlet.core.state.map_table import AnyTable
 from stormlet.core.state.outgoing import Outgoing, OutgoingTable
 from stormlet.core.state.timers import Timers
@@ -27,9 +29,10 @@ class TaskState:
         timers: Timers | None,
         readers: Mapping[tuple[str, str], KeyReader],
         outgoing: Outgoing | OutgoingTable | None = None,
+        fields: Mapping[tuple[str, str], FieldNames] | None = None,
     ) -> None:
-        """``readers`` read the key from a value of each input, by component and stream; ``outgoing`` has the rows of a
-        committer."""
+        """``readers`` read the key from a value of each input, by component and stream, and ``fields`` are those that
+        it is made of; ``outgoing`` has the rows of a committer."""
         self.outgoing = outgoing
         self.has_gathered = False
         """True if an instance of this attempt has inputs that live on in it alone (law X7)."""
@@ -41,6 +44,7 @@ class TaskState:
         """The time of the epoch, in seconds since 1970."""
         self.columns = tuple(tables.values())
         self._readers = readers
+        self._fields = fields or {}
         self._by_source: dict[Source, KeyReader] = {}
         self._turns: dict[Any, asyncio.Lock] = {}
         self._waiting: dict[Any, int] = {}
@@ -77,6 +81,23 @@ class TaskState:
         if any(each.touched for each in self.columns):
             self.attempt.reach(tup.roots)
 
+    def in_words(self, component: str, inputs: Sequence[Tuple[Any]], error: Exception) -> Exception:
+        """Return what a call with these inputs has raised; in the place of what the hash of a key has raised, a
+        sentence that names it."""
+        for tup in inputs:
+            fault = self._fault_of_key(tup, error)
+            if fault is not None:
+                return TypeError(f"bolt {component!r}: {fault}").with_traceback(error.__traceback__)
+        return error
+
+    def _fault_of_key(self, tup: Tuple[Any], raised: Exception) -> str | None:
+        source = tup.source
+        try:
+            key = self.reader_of(source)(tup.value)
+        except Exception:  # as it may have been that
+            return None
+        return unusable_key(key, source, self._fields.get((source.component, source.stream), ()), raised)
+
     @asynccontextmanager
     async def turn(self, key: Any) -> AsyncGenerator[None]:
         """Wait for the calls of this key that came before: no two of one key overlap (law K2)."""
@@ -89,3 +110,23 @@ class TaskState:
             self._waiting[key] -= 1
             if not self._waiting[key]:
                 del self._waiting[key], self._turns[key]
+
+
+def unusable_key(key: Any, source: Source, fields: FieldNames, raised: Exception) -> str | None:
+    """Return the reason why state cannot be kept by a key, with the way out; None if its hash raises nothing like
+    this."""
+    parts = dict(zip(fields, key, strict=True)) if len(fields) > 1 else dict.fromkeys(fields or ("",), key)
+    for name, part in parts.items():
+        try:
+            hash(part)
+        except Exception as error:
+            if type(error) is not type(raised) or shortened(error) != shortened(raised):
+                continue
+            what = f"the field {name!r}" if fields else "the key"
+            why = text_of(error) if type(error) is TypeError else shortened(error)
+            return (
+                f"{what} of a value from {source.component!r}, {shortened(part)}, is of type {type(part).__name__}, by "
+                f"which no state can be kept ({why}); group by a function of the value that makes a tuple or a text "
+                f"of it"
+            )
+    return None

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
@@ -134,6 +134,8 @@ class Threads:
 
     def __init__(self, wiring: Wiring, threads: int) -> None:
         self._running: dict[int, Sequence[AnyTuple]] = {}
+        self._calls: dict[Future[Any], None] = {}
+        """Those that are not over; nobody awaits one that was cancelled, whose thread goes on."""
         self._loop = wiring.loop
         self._context = wiring.context
         self._outbox = wiring.outbox
@@ -150,7 +152,10 @@ class Threads:
         try:
             # A context can be entered once at a time, and calls of several threads overlap.
             run = self._context.copy().run
-            return await self._loop.run_in_executor(self._pool, run, partial(self._noted, function, inputs))
+            call = self._pool.submit(run, partial(self._noted, function, inputs))
+            self._calls[call] = None
+            call.add_done_callback(self._calls.pop)
+            return await asyncio.wrap_future(call, loop=self._loop)
         finally:
             self._outbox.occupation.switch(before)
             self._outbox.enter()
@@ -176,7 +181,7 @@ class Threads:
     async def cleanup(self, method: UserMethod) -> None:
         """Call ``cleanup`` in a thread, after all other calls; then the threads end."""
         try:
-            await self.call(partial(_finished, method))
+            await self.call(partial(_after_all, list(self._calls), method))
         finally:
             self._pool.shutdown(wait=False)
 
@@ -357,14 +362,19 @@ def _call_and_emit(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
     result = worker.call(tup, cast("BoltCollector", recorder))
     if result is None:
         return
-    if isawaitable(result):
-        raise _asynchronous(result)
+    if isawaitable(result) or isinstance(result, AsyncIterator):
+        raise _asynchronous(cast("object", result))
     for value in cast("Iterator[object]", result) if isinstance(result, Iterator) else (result,):
         if type(value) is To:
             to = cast("To[object]", value)
             recorder.emit(to.value, stream=to.stream, task=to.task)
         else:
             recorder.emit(value)
+
+
+def _after_all(calls: Sequence[Future[Any]], method: UserMethod) -> None:
+    wait(calls)
+    _finished(method)
 
 
 def _finished(call: UserMethod) -> None:

@@ -168,6 +168,10 @@ class Worker:
         self.done(tup, out)
         return None
 
+    def in_words(self, raised: Raised) -> Exception:
+        """Return what user code has raised, or in its place an error that says more of it."""
+        return raised.error
+
     def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The error for a cancellation that user code lets out. Raises it again if another task has cancelled the
         call."""

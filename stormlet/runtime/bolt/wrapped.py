@@ -46,6 +46,9 @@ class WrappedWorker(Worker):
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self.inner.threads()
 
+    def in_words(self, raised: Raised) -> Exception:
+        return self.inner.in_words(raised)
+
     def why_held(self, tup: AnyTuple) -> str:
         return self.inner.why_held(tup)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
+from stormlet.core.shortened import counted
 from stormlet.core.state.lengths import Length
 from stormlet.errors import EpochFailed
 from stormlet.model.configuration import Configuration
@@ -123,12 +124,12 @@ class Attempts:
         account = self._epoch.account
         pause = self._policy.pause(account.attempt - 1, self._random)
         logger.warning(
-            "%s of topology %r has failed, attempt %s; its %s messages are emitted again in %.3g s, except those that "
+            "%s of topology %r has failed, attempt %s; its %s emitted again in %.3g s, except those that "
             "were given up",
             name_of(account.number),
             self._topology,
             f"{account.attempt - 1:,}",
-            f"{len(account):,}",
+            counted(len(account), "message is", "messages are"),
             pause,
             extra=log_fields(self._topology),
         )

@@ -30,8 +30,10 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from time import time
+from typing import Final
 
 from stormlet.core.progress import EpochState
+from stormlet.core.shortened import counted
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.committed import Committed
 from stormlet.core.state.epochs import Closed
@@ -59,6 +61,9 @@ from stormlet.runtime.spout.positions import CutPosition
 from stormlet.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
+
+COME_AGAIN: Final = "row, which comes with the next run", "rows, which come with the next run"
+LOST: Final = "row, which is lost, as there is no state=", "rows, which are lost, as there is no state="
 
 
 class EpochKeeper:
@@ -204,11 +209,14 @@ class EpochKeeper:
 
     def _is_too_late(self) -> bool:
         """Return True if a source has emitted after bolts were told of the end: its message is of a later epoch, and
-        the attempt is repeated without it."""
+        the attempt is repeated without it. It joins an epoch that has no message of its own, as that cannot be cut."""
         account = self._epoch.account
         if not self._wave.has_acted or len(account) <= self._ended_with:
             return False
-        account.spoil(account.messages[self._ended_with])
+        if self._ended_with:
+            account.spoil(account.messages[self._ended_with])
+        else:
+            account.spoil_by_newcomers()
         return True
 
     def _moves_wave(self) -> bool:
@@ -227,6 +235,7 @@ class EpochKeeper:
             self.age,
             self._sources.withheld,
             {str(each.id): StateStatistics(each.size, each.size_in_bytes) for each in self._state.states},
+            self._state.durable or bool(self._state.outgoing),
         )
 
     @property
@@ -258,12 +267,13 @@ class EpochKeeper:
 
     def _log_undelivered(self) -> None:
         comes_again = self._state.durable or self._state.by_source
-        then = "come with the next run" if comes_again else "are lost, as there is no state="
         for committer, number, rows in self._state.undelivered():
             logger.log(
                 logging.WARNING if comes_again else logging.ERROR,
-                "committer %r has not had %s with %s rows, which %s",
-                *(committer, self._state.epoch_of(number), f"{rows:,}", then),
+                "committer %r has not had %s with %s",
+                committer,
+                self._state.epoch_of(number),
+                counted(rows, *(COME_AGAIN if comes_again else LOST)),
                 extra=log_fields(self._topology, committer),
             )
 

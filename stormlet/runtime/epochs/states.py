@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,7 +23,7 @@ from stormlet.core.state.redeliveries import NAME as REDELIVERED
 from stormlet.core.state.states import State
 from stormlet.core.state.timers import NAME, Timers
 from stormlet.errors import NotExactlyOnce, StateUnusable
-from stormlet.model.checks.keyed import key_reader
+from stormlet.model.checks.keyed import key_fields, key_reader
 from stormlet.model.description import BoltSpec, Description
 from stormlet.model.plan import TaskPlan
 from stormlet.model.state.committers import RowSpec
@@ -205,8 +208,9 @@ class KeptState:
         tables = {name: state.tables[plan.index] for name, state in self._by_bolt[plan.component].items()}
         timers = tables.get(NAME)
         readers = {(each.source.component, each.source.stream): key_reader(each) for each in spec.inputs}
+        fields = {(each.source.component, each.source.stream): key_fields(each) for each in spec.inputs}
         made = Timers(timers) if isinstance(timers, MapTable) else None
-        return TaskState(epoch, tables, made, readers, self.outgoing.get(plan.component))
+        return TaskState(epoch, tables, made, readers, self.outgoing.get(plan.component), fields)
 
     def _load_outbox(self) -> None:
         """Have rows delivered that earlier runs have left (law X9)."""
@@ -317,11 +321,24 @@ async def opened_state(
     open_store: Callable[[], Store], description: Description, *, durable: bool
 ) -> KeptState:
     """Open a store and read it; raises :class:`~stormlet.errors.StateUnusable`. ``durable`` is false for a store that
-    ends with the run."""
+    ends with the run. Cancelled, it ends when the store is closed again."""
     # In a thread, as a large state takes seconds; simulated time knows no threads (law L16).
-    if getattr(asyncio.get_running_loop(), "simulated_time", False):
+    loop = asyncio.get_running_loop()
+    if getattr(loop, "simulated_time", False):
         return _read(open_store, description, durable)
-    return await asyncio.to_thread(_read, open_store, description, durable)
+    # No task, which the end of a loop would cancel with all others.
+    read = partial(_read, open_store, description, durable)
+    reading = loop.run_in_executor(None, copy_context().run, read)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        # The thread goes on: what it opens must be closed, or nobody could open it again.
+        while not reading.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([reading])
+        if reading.exception() is None:
+            reading.result().store.close()
+        raise
 
 
 def _read(open_store: Callable[[], Store], description: Description, durable: bool) -> KeptState:

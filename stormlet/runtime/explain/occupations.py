@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stormlet.core.shortened import shortened
+from stormlet.core.shortened import counted, shortened
 from stormlet.core.tracebacks import Call
 from stormlet.report.explanation import Occupation
 from stormlet.runtime.bolt.task import BoltTask
@@ -62,7 +62,7 @@ def _occupation(task: BoltTask, consumer: BoltTask | None) -> Occupation:
     if consumer is not None:
         full = consumer.plan.name
         doing = (
-            f"waits for room in the queue of {full}, which has {len(consumer.inbox.items):,} tuples, "
+            f"waits for room in the queue of {full}, which has {counted(len(consumer.inbox.items), 'tuple')}, "
             f"of {consumer.inbox.capacity:,}"
         )
         return Occupation(task.plan.name, doing, full=full)

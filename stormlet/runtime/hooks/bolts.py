@@ -17,6 +17,7 @@ from stormlet.runtime.bolt.worker import Pause, Raised, Worker
 from stormlet.runtime.bolt.wrapped import WrappedWorker
 from stormlet.runtime.hooks.calls import TaskHooks
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
+from stormlet.runtime.wire.thread_calls import ThreadCalls
 
 
 class Inputs:
@@ -60,8 +61,8 @@ class HookedCollector(BoltCollector):
         self._arguments = arguments
         self._options = options
 
-    def for_call(self) -> BoltCollector:
-        return HookedCollector(self._inputs, *self._arguments, **self._options, threads=self.threads)
+    def copied(self, threads: ThreadCalls | None) -> BoltCollector:
+        return HookedCollector(self._inputs, *self._arguments, **{**self._options, "threads": threads})
 
     def ack(self, tup: AnyTuple) -> None:
         super().ack(tup)

@@ -225,7 +225,8 @@ class Assembly:
         if spec.kind is SourceKind.FED:
             return Feed(context)
         if spec.kind is SourceKind.ITERABLE:
-            return _feed_of(context, spec.source, None, self._position(context))
+            feed = partial(_feed_of, context, spec.source, None, self._position(context))
+            return self._instances.begun(spec, feed)
         if spec.kind is SourceKind.GENERATOR:
             function = cast("Callable[..., object]", spec.source)
             if takes_context(function):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
@@ -217,7 +217,9 @@ class Running:
         room, and :class:`~stormlet.errors.TopologyCrashed` if it has crashed;
         :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for
         ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
-        declared fields.
+        declared fields, and for a custom grouping that raised; :class:`~stormlet.errors.KeyFunctionFailed` and
+        :class:`~stormlet.errors.UnroutableKey` for a value that has no key; and
+        :class:`~stormlet.errors.StrayCancellation` if a key function or custom grouping raised a cancellation.
         """
         self._check_loop("emit")
         task = self._host_streams.spout_for(stream, attempts)
@@ -529,3 +531,15 @@ class Run:
     ) -> None:
         assert self._running is not None, "the block was never entered"
         await self._running.leave(error)
+
+    if not TYPE_CHECKING:  # a checker says it by itself, and would be misled
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_") or not hasattr(Running, name):
+                raise AttributeError(f"'Run' object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(
+                f"{name} belongs to the running topology: write `async with topology.run() as "
+                f"running:`, and use running.{name}",
+                name=name,
+                obj=self,
+            )

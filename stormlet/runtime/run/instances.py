@@ -171,11 +171,16 @@ class Instances:
                 f"{where}: {type(component).__name__} lives by acks and cannot run with ackers=0; set ackers to 1"
             )
 
-    def _make(self, component: str, factory: Callable[[], R]) -> R:
+    def begun(self, spec: SpoutSpec, begin: Callable[[], R]) -> R:
+        """Begin to go through the values of a source; raise :class:`~stormlet.errors.StartFailed` with what its
+        ``__iter__`` raised."""
+        return self._make(f"spout {spec.id!r}", begin, "`iter`")
+
+    def _make(self, component: str, factory: Callable[[], R], what: str = "the constructor") -> R:
         try:
             return factory()
         except Exception as error:
-            raise StartFailed(self._topology, component, "the constructor") from error
+            raise StartFailed(self._topology, component, what) from error
 
 
 @contextmanager

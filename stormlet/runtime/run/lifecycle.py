@@ -20,6 +20,7 @@ from typing import Any
 
 from stormlet.core.life import TaskEvent
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.shortened import counted
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
@@ -377,9 +378,9 @@ class Lifecycle:
             if not count:
                 continue
             logger.warning(
-                "topology %r stopped before %d messages of %r had an outcome",
+                "topology %r stopped before %s of %r had an outcome",
                 self._name,
-                count,
+                counted(count, "message"),
                 name,
                 extra=log_fields(self._name, name),
             )

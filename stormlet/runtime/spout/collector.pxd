@@ -14,6 +14,7 @@ cdef class SpoutOut:
     cdef Outbox _outbox
     cdef bint _strict
     cdef bint _keeps_all
+    cdef readonly object threads
 
     cdef OpenTree _tree(self, object value, object message_id, object stream, object task, object lineage)
     cdef list _trees(self, object values, object message_ids, object lineages)

@@ -33,6 +33,7 @@ class SpoutOut:
         "_switches",
         "_topology",
         "_tracker",
+        "threads",
     )
 
     def __init__(self, context: FeedContext) -> None:
@@ -44,6 +45,8 @@ class SpoutOut:
         self._outbox = context.outbox
         self._strict = context.outbox.thread.strict
         self._keeps_all = context.tracker.keeps_all
+        self.threads = context.threads_of_next_instance()
+        """Emits of the instance's own threads."""
 
     @property
     def pending(self) -> int:
@@ -80,8 +83,7 @@ class SpoutOut:
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, "withdraw")
         raise RuntimeError(
-            f"{self._plan.component!r} (task {self._plan.task}) withdraws messages that the engine does not keep; "
-            f"derive from ReliableSpout"
+            f"{self._plan.name} withdraws messages that the engine does not keep; derive from ReliableSpout"
         )
 
     def end_epoch(self) -> None:
@@ -213,7 +215,7 @@ class SpoutOut:
             origin=origin,
             attempt=attempt,
         )
-        return self._context.threads.emit(emit)
+        return self.threads.emit(emit)
 
 
 class ReliableSpoutOut(SpoutOut):
@@ -248,16 +250,14 @@ def _stopping(plan: TaskPlan) -> TopologyStopping:
 
 def _check_attempt(plan: TaskPlan, name: str, attempt: object) -> None:
     if not is_int(attempt, 1):
-        raise InvalidEmit(
-            f"{plan.component!r} (task {plan.task}) gives {name}={attempt!r}, which must be an int from 1"
-        )
+        raise InvalidEmit(f"{plan.name} gives {name}={attempt!r}, which must be an int from 1")
 
 
 def _check_failures(plan: TaskPlan, failures: Sequence[object]) -> None:
     for each in failures:
         if not isinstance(each, Failure):
             raise TypeError(
-                f"dead_letter of {plan.component!r} (task {plan.task}) was given {shortened(each)}, which is no "
+                f"dead_letter of {plan.name} was given {shortened(each)}, which is no "
                 f"Failure; hand on what fail(message_id, failure) got, or Failure(FailureKind.FAILED, reason=...)"
             )
 

@@ -128,6 +128,8 @@ class SourceWait:
 class FeedContext(msgspec.Struct, frozen=True):
     """The parts of a spout task that its feed works with."""
 
+    topology: str
+    """The name of the topology."""
     plan: TaskPlan
     variables: Context
     """The context variables of the topology (law B10)."""
@@ -137,8 +139,8 @@ class FeedContext(msgspec.Struct, frozen=True):
     tracker: Tracker
     outbox: Outbox
     wait: SourceWait
-    threads: ThreadCalls
-    """Emits of the spout's own threads."""
+    threads_of_next_instance: Callable[[], ThreadCalls]
+    """Makes what emits for the threads of an instance."""
     wake: Callable[[], None]
     """Has the task look for work."""
     attend_soon: Callable[[], None]

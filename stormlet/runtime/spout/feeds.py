@@ -18,9 +18,10 @@ from collections.abc import (
 from inspect import isasyncgen
 from typing import Final, TypeAlias, cast
 
-from stormlet.core.shortened import shortened
+from stormlet.core.shortened import counted, shortened
 from stormlet.errors import StateUnusable, TaskKilled
 from stormlet.model.components import DEFAULT_STREAM, TaskContext, To
+from stormlet.runtime.slow_code import passing_over
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.messages import Message, kept_message, last_with_id, lineage_now
 from stormlet.runtime.spout.positions import Position, digest_of
@@ -111,6 +112,9 @@ class Feed:
         self.ended = True
         return None
 
+    def refuse_threads(self) -> None:
+        """The instance has ended: its threads emit no more (law F3)."""
+
     def close(self) -> Awaitable[None] | None:
         """Release resources, after everything else."""
 
@@ -171,17 +175,22 @@ class KeptFeed(Feed):
     async def _pass_over(self, position: Position) -> None:
         """Have the source give again what is durable (law X8)."""
         value: object = None
-        for number in range(position.count):
-            if not number % PASSED_AT_ONCE:
-                await asyncio.sleep(0)  # it may take long, and the loop has others (law F2)
-            value = await self._next_passed()
-            if value is END:
-                raise self._lost_its_place(
-                    f"it gives only {number:,} values, of which {position.count:,} are durable"
-                )
+        context, clock = self._context, asyncio.get_running_loop().time
+        turn = clock()
+        with passing_over(context.topology, context.plan, position.count, lambda: self._emitted):
+            while self._emitted < position.count:
+                if not self._emitted % PASSED_AT_ONCE or clock() - turn >= PASSED_FOR:
+                    await asyncio.sleep(0)  # it may take long, and the loop has others (law F2)
+                    turn = clock()
+                value = await self._next_passed()
+                if value is END:
+                    raise self._lost_its_place(
+                        f"it gives only {counted(self._emitted, 'value')}, of which "
+                        f"{counted(position.count, 'is', 'are')} durable"
+                    )
+                self._emitted += 1
         if position.digest is not None and digest_of(_sent(value)) != position.digest:
             raise self._lost_its_place(f"its value {position.count:,} is another one now: {shortened(value)}")
-        self._emitted = position.count
 
     async def _next_passed(self) -> object:
         raise NotImplementedError
@@ -387,7 +396,9 @@ class AsyncIteratorFeed(KeptFeed):
 
 END: Final = object()
 PASSED_AT_ONCE: Final = 1000
-"""Values of a source that are passed over before the loop has its turn."""
+"""Values of a source that are passed over before the loop has its turn, however little time that took."""
+PASSED_FOR: Final = 0.01
+"""Seconds for which values are passed over before the loop has its turn."""
 
 
 def _sent(value: object) -> object:

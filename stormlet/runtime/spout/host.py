@@ -10,6 +10,7 @@ from stormlet.runtime.occupation import BLOCKED, LIMITED
 from stormlet.runtime.spout.messages import HostMessage
 from stormlet.runtime.spout.switches import Switches
 from stormlet.runtime.spout.tracker import Tracker
+from stormlet.runtime.usercode import stray
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
 
@@ -27,8 +28,8 @@ class HostEmits:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._room: asyncio.Future[None] | None = None
-        self.threads = ThreadCalls(loop, name, self._room_for_threads)
-        """Emits of the spout's own threads."""
+        self._name = name
+        self._threads: ThreadCalls | None = None
 
     @property
     def may_emit(self) -> bool:
@@ -83,10 +84,18 @@ class HostEmits:
             return 0
         return min(self._tracker.room, room_below(self._outbox, look))
 
+    def threads_of_next_instance(self) -> ThreadCalls:
+        """The emits of the threads of an instance that begins; those of the one before are refused from now on (law
+        F3)."""
+        if self._threads is not None:
+            self._threads.close()
+        self._threads = ThreadCalls(self._loop, self._name, self._room_for_threads)
+        return self._threads
+
     def look_again(self) -> None:
         """There may be room now, or never again."""
-        if self.threads.waiting:
-            self.threads.look()
+        if self._threads is not None and self._threads.waiting:
+            self._threads.look()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
 
@@ -99,8 +108,11 @@ class HostEmits:
             outbox.enter()
         try:
             tracker.emit_for_host(message)
-        except BaseException:
+        except BaseException as error:
             message.collect_no_more()
+            # Nothing is awaited here: a key function or a custom grouping has raised it (law N3).
+            if isinstance(error, asyncio.CancelledError):
+                raise stray(error) from error
             raise
         finally:
             if alone:

@@ -115,7 +115,6 @@ class SpoutFeed(Feed):
         return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        self._context.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 
     def switch(self, active: bool) -> Awaitable[None] | None:
@@ -267,8 +266,11 @@ class SpoutFeed(Feed):
         self.ended = True
         return _awaitable(self._spout.drain())
 
+    def refuse_threads(self) -> None:
+        self._out.threads.close()
+
     def close(self) -> Awaitable[None] | None:
-        self._context.threads.close()  # for which it may wait
+        self.refuse_threads()  # for which it may wait
         return _awaitable(self._spout.close())
 
 

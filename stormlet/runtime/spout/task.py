@@ -83,6 +83,7 @@ class SpoutTask(Task):
         """True while its slice goes on: it is not used up, and nothing was awaited in it."""
         self._wait = SourceWait(self.life, self.user, outbox, self.activity)
         self._feed_context = FeedContext(
+            topology=engine.plan.description.name,
             plan=plan,
             variables=engine.context,
             life=self.life,
@@ -91,7 +92,7 @@ class SpoutTask(Task):
             tracker=self.tracker,
             outbox=outbox,
             wait=self._wait,
-            threads=self.host.threads,
+            threads_of_next_instance=self.host.threads_of_next_instance,
             wake=self.wake,
             attend_soon=self.attend_soon,
             last_durable=dict(context.resume),
@@ -230,8 +231,7 @@ class SpoutTask(Task):
 
     async def start(self) -> None:
         self.user.method = "open"
-        await self._user(self.feed.open(self.context))
-        self._opened = True
+        await self._open(self.context)
         self.ready.set_result(None)
 
     async def run(self) -> None:
@@ -431,11 +431,18 @@ class SpoutTask(Task):
         context = replace(self.context, resume=old.position_now(self.tracker.kept_messages))
         self.switches.pausing = False
         self.user.method = "open"
-        await self._user(feed.open(context))
-        self._opened = True
+        await self._open(context)
         # The new instance has not been activated yet.
         self._active_for_user = False
         self._switched = self.switches.active
+
+    async def _open(self, context: TaskContext) -> None:
+        try:
+            await self._user(self.feed.open(context))
+        except BaseException:
+            self.feed.refuse_threads()  # no close follows
+            raise
+        self._opened = True
 
     async def stop(self) -> None:
         self._stop_nap()

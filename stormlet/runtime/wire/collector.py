@@ -102,17 +102,26 @@ class BoltCollector:
         """The anchors of an emit that names none."""
         # Shared by the collectors of concurrent calls: a thread does not know which call is its own.
         self.threads = threads or ThreadCalls(loop, plan.name, partial(room_below, outbox))
-        """The same methods for other threads."""
+        """The same methods for other threads of the instance."""
 
     def for_call(self) -> BoltCollector:
-        """Another collector of the same task, for a call that runs beside others."""
+        """Another collector of the same instance, for a call that runs beside others."""
+        return self.copied(self.threads)
+
+    def for_next_instance(self) -> BoltCollector:
+        """The collector of the next instance of the task. The threads of this one are refused from now on (law F3)."""
+        self.threads.close()
+        return self.copied(None)
+
+    def copied(self, threads: ThreadCalls | None) -> BoltCollector:
+        """Another collector of the same task, with the calls of its threads."""
         return BoltCollector(
             self._plan,
             self._loop,
             self._outbox,
             self._outlets,
             self._account,
-            self.threads,
+            threads,
             self._own_trees,
         )
 
@@ -261,9 +270,7 @@ class BoltCollector:
             # Instances of one bolt may share objects, and so get at the inputs of other tasks.
             if tup not in self._account.held:
                 plan = self._plan
-                raise InvalidEmit(
-                    f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which another task holds"
-                )
+                raise InvalidEmit(f"{plan.name} {verb} {tup!r}, which another task holds")
             del self._account.held[tup]
         elif tup.state > HELD:
             self._check_lost(tup, verb)
@@ -276,14 +283,14 @@ class BoltCollector:
         if tup.state == LOST:
             return
         plan = self._plan
-        raise AlreadySettled(
-            f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before"
-        )
+        raise AlreadySettled(f"{plan.name} {verb} {tup!r}, which it {VERBS[tup.state]} before")
 
 
 def failed(plan: TaskPlan, reason: str, exception: BaseException | None, *, permanent: bool) -> Failure:
     """The failure of an input. Raises :class:`TypeError` for a reason that is no text and an exception that is none."""
-    return Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
+    return Failure(
+        FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent, task_index=plan.index
+    )
 
 
 def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> InvalidEmit:

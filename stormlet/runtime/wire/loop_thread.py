@@ -64,6 +64,6 @@ def called_elsewhere(plan: TaskPlan, method: str) -> RuntimeError:
     """The error for this call in another thread."""
     way = WAYS.get(method, "hand it to loop.call_soon_threadsafe there")
     return RuntimeError(
-        f"out.{method} of {plan.component!r} (task {plan.task}) was called in another thread than that of its event "
+        f"out.{method} of {plan.name} was called in another thread than that of its event "
         f"loop, and has done nothing; {way}"
     )

@@ -14,8 +14,9 @@ no more emits are on their way than :data:`MOST`.
 No thread waits for ever:
 
 - *The loop's own thread* never waits: nobody else could make room.
-- *The end of the instance*, or of the loop, refuses those who wait, and those who come later. It comes before user
-  code is called to end the instance, which may wait for its threads there.
+- *The end of the instance*, or of the loop, refuses those who wait, and those who come later, however late: the next
+  instance has calls of its own. It comes before user code is called to end the instance, which may wait for its threads
+  there.
 - *A loop that is held up*, by user code that perhaps waits for this very thread, makes no room. After a while the
   thread goes on without.
 - *Simulated time* stands still while a thread works for the loop, and room may be there only later. It passes while
@@ -73,7 +74,7 @@ class Waiter:
 
 
 class ThreadCalls:
-    """The calls that other threads make for one task."""
+    """The calls that the threads of one instance make."""
 
     __slots__ = (
         "_clock",
@@ -110,8 +111,8 @@ class ThreadCalls:
     def emit(self, call: Callable[[], R]) -> Future[R]:
         """Make this call, when there is room.
 
-        Raises :class:`~stormlet.errors.TopologyStopping` when the instance has ended, and :class:`RuntimeError` when
-        the loop is closed.
+        Raises :class:`~stormlet.errors.TopologyStopping` in other threads than the loop's when the instance has ended,
+        and :class:`RuntimeError` when the loop is closed.
         """
         # It could wait for nobody but itself.
         if get_ident() == self._loop_thread:
@@ -126,10 +127,6 @@ class ThreadCalls:
             raise
 
     # On the loop's thread.
-
-    def open(self) -> None:
-        """An instance begins."""
-        self._closed = False
 
     def close(self) -> None:
         """The instance ends: nothing more is emitted by its threads."""

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from stormlet.core.records import class_below
 from stormlet.core.schema import Schema
+from stormlet.core.shortened import counted
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
@@ -163,7 +164,7 @@ class SparkWriter:
         def append() -> None:
             self._destination.append(self._frames.of(table, self._schema))
 
-        self._in_turn(f"writing {table.num_rows:,} rows to {self._destination}", append)
+        self._in_turn(f"writing {counted(table.num_rows, 'row')} to {self._destination}", append)
 
     def _begin(self, schema: StructType) -> None:
         def begin() -> None:
@@ -242,7 +243,7 @@ class EpochWriter(SparkWriter):
             replace_epoch(self._destination, self._folder, source, epoch, frame)
 
         folder = self._destination.below(*epoch_names(source, epoch))
-        self._in_turn(f"writing {rows:,} rows to {folder}", replace)
+        self._in_turn(f"writing {counted(rows, 'row')} to {folder}", replace)
 
 
 def _epochs_in(folder: Folder) -> Iterator[int]:

@@ -17,6 +17,7 @@ from stormlet.spark.files import Claim
 from stormlet.spark.source.ordering import WHOLE, Key, OrderedRead
 from stormlet.spark.source.plans import Fingerprint, differences, fingerprint_in_order, fingerprint_of
 from stormlet.spark.source.reading import ALL, Done, Read
+from stormlet.state.places import DATABASE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,7 +89,7 @@ class CheckpointFile:
     def _found(self, fingerprint: Fingerprint) -> Checkpoint:
         try:
             content = self._path.read_bytes()
-            if content.startswith(STATE_FILE):
+            if content.startswith(DATABASE):
                 raise InvalidTopology(
                     f"{self._path} is the checkpoint of a run in epochs; give epoch_rows=, or take another checkpoint"
                 )
@@ -144,10 +145,6 @@ def encoded(checkpoint: Checkpoint) -> bytes:
     """The bytes of a checkpoint in its file."""
     content = msgspec.json.encode(checkpoint)
     return msgspec.json.encode(Sealed(crc32(content), msgspec.Raw(content)))
-
-
-STATE_FILE = b"SQLite format 3\0"
-"""The first bytes of a state file."""
 
 
 def refuse_rows_done(path: Path) -> None:

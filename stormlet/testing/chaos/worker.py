@@ -49,6 +49,9 @@ class DisturbedWorker(Worker):
     def unfinished(self) -> bool:
         return self._met is not None or self._inner.unfinished
 
+    def in_words(self, raised: Raised) -> Exception:
+        return self._inner.in_words(raised)
+
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         # After an input before the fault has raised, the inner worker is called again, and may have others in hand.
         happened = self._inner.work(self._until_fault(tuples) if self._met is None else ())

@@ -223,6 +223,34 @@ async def test_threads_end_when_the_start_fails(bolt: type[Bolt[int, None]]) -> 
     assert threads_of("unprepared") == []
 
 
+async def test_cleanup_comes_after_all_calls_of_an_instance_that_is_killed() -> None:
+    """Their threads go on, and would find closed what they use."""
+    begun, may_end = threading.Semaphore(0), [threading.Event(), threading.Event()]
+    running, found = list[int](), list[int]()
+
+    class Slow(BasicBolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            running.append(tup.value)
+            begun.release()
+            assert may_end[tup.value].wait(10)
+            running.remove(tup.value)
+
+        def cleanup(self) -> None:
+            found.append(len(running))
+
+    topology = Topology("slow", drain_timeout=0)
+    numbers = topology.spout("numbers", range(2))
+    topology.bolt("slow", Slow, numbers.shuffle(), executor="thread", concurrency=2)
+    async with topology.run() as instance:
+        for _ in range(2):
+            assert await asyncio.to_thread(begun.acquire, timeout=10)
+        instance.stop()
+        instance.stop()
+        may_end[0].set()
+        threading.Timer(0.2, may_end[1].set).start()
+    assert found == [0]
+
+
 async def test_a_loop_that_another_thread_runs_takes_its_topology_along() -> None:
     """Collectors belong to the loop, not to the thread that it began in (F3)."""
     loop, bolt = asyncio.new_event_loop(), Kept(nothing)
@@ -274,7 +302,22 @@ async def test_what_execute_returns_in_a_thread_is_refused(bolt: type[Any]) -> N
     topology.bolt("five", bolt, topology.spout("numbers", [1]).shuffle(), executor="thread")
     running = await run_to_end(topology)
     (letter,) = running.dead_letters
-    assert "'five' (task 3) returned 5, which nothing takes" in str(letter.failure)
+    assert "five[0] returned 5, which nothing takes" in str(letter.failure)
+
+
+async def test_an_async_generator_of_a_function_in_a_thread_is_refused() -> None:
+    """As a coroutine is: it would be emitted as a value."""
+
+    async def later(value: int) -> AsyncIterator[int]:
+        yield value
+
+    topology = Topology("returns", max_attempts=1)
+    topology.bolt(
+        "five", lambda value: later(value), topology.spout("numbers", [1]).shuffle(), executor="thread"
+    )
+    running = await run_to_end(topology)
+    (letter,) = running.dead_letters
+    assert 'asynchronous code cannot run with executor="thread"' in str(letter.failure)
 
 
 @pytest.mark.parametrize("bolt", [Bolt, BatchBolt])
@@ -286,7 +329,7 @@ async def test_what_other_methods_return_in_a_thread_is_refused(bolt: type[Any],
     tick = {"tick": 0.01} if method == "tick" else {}
     topology = Topology("returns", max_restarts=0, message_timeout=None)
     topology.bolt("five", made, topology.spout("numbers", [1]).shuffle(), executor="thread", **tick)
-    with pytest.raises(TopologyCrashed, match=rf"{method} of 'five' .* returned 5, which nothing takes"):
+    with pytest.raises(TopologyCrashed, match=rf"{method} of five\[0\] returned 5, which nothing takes"):
         async with topology.run():
             await asyncio.sleep(5)
 

@@ -71,6 +71,19 @@ async def test_an_execution_ends_with_what_it_raises() -> None:
     assert notes.heard == ["begin 2", "end 2", "begin 3", "end 3"]
 
 
+async def test_the_inner_worker_has_words_for_what_it_raises() -> None:
+    """As one with state has for a key that cannot be looked up."""
+
+    class Wordy(FunctionWorker):
+        def in_words(self, raised: Raised) -> Exception:
+            return LookupError("in words")
+
+    worker = observed(Wordy(wiring(), check), Notes())
+    raised = worker.work(iter(inputs(2)))
+    assert isinstance(raised, Raised)
+    assert str(worker.in_words(raised)) == "in words"
+
+
 async def test_what_a_thread_is_handed_is_executed_together() -> None:
     """Its chunk and the number of its calls are those of the inner worker."""
     notes, inner = Notes(), ThreadWorker(FunctionWorker(wiring(), check), 1)

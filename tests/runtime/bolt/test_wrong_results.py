@@ -185,7 +185,7 @@ async def test_what_execute_returns_is_refused(
     reasons = sorted(str(letter.failure.exception) for letter in running.dead_letters)
     method = "execute_batch" if issubclass(bolt, BatchBolt) else "execute"
     said = "which nothing takes: emit it with out.emit(...), and return nothing"
-    assert reasons == [f"{method} of 'ten' (task 3) returned {number}, {said}" for number in (10, 20)]
+    assert reasons == [f"{method} of ten[0] returned {number}, {said}" for number in (10, 20)]
 
 
 @pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
@@ -231,7 +231,7 @@ async def test_what_other_methods_return_is_refused(base: type[Any], method: str
     spout = topology.spout("numbers", [1], max_spout_pending=1)
     tick = {"tick": 1.0} if method == "tick" else {}
     topology.bolt("five", returning(base, method, later=later), spout.shuffle(), **tick)
-    with pytest.raises(TopologyCrashed, match=rf"{method} of 'five' \(task 3\) returned 5, which nothing"):
+    with pytest.raises(TopologyCrashed, match=rf"{method} of five\[0\] returned 5, which nothing"):
         async with topology.run():
             await asyncio.sleep(10)
 
@@ -255,7 +255,7 @@ async def test_what_next_tuple_returns_is_refused(spout: type[Spout[int]]) -> No
     """It would be asked for ever and emit nothing; it dies of that as of any exception of its own (law C5)."""
     topology = Topology("returns", max_restarts=1)
     topology.bolt("add", Add, topology.spout("numbers", spout).shuffle())
-    said = r"next_tuple of 'numbers' \(task 2\) returned 5, which nothing .* after 1 restart"
+    said = r"next_tuple of numbers\[0\] returned 5, which nothing .* after 1 restart"
     with pytest.raises(TopologyCrashed, match=said):
         await run_to_end(topology)
 

@@ -33,7 +33,7 @@ async def test_a_tree_that_failed_twice_tells_of_both_and_when_it_is_replayed() 
     assert str(same) == str(explanation)
     assert explanation.replay_in is not None
     assert 0 < explanation.replay_in < 24
-    failed = "failed in 'refuse' (task 3): LookupError('a'), raised in refuse (test_failed_attempts.py)"
+    failed = "failed in refuse[0]: LookupError('a'), raised in refuse (test_failed_attempts.py)"
     assert lines(explanation)[1:] == [
         f"attempt 1 failed after 0 s: {failed}",
         f"attempt 2 failed after 0 s: {failed}",
@@ -79,7 +79,7 @@ async def test_an_attempt_that_goes_on_tells_of_those_before() -> None:
         await asyncio.sleep(5)
         told = lines(tree.explain())
     assert told[0].endswith("(root, attempt 2)")
-    assert told[-1] == "attempt 1 failed after 0 s: failed in 'once' (task 3): not yet"
+    assert told[-1] == "attempt 1 failed after 0 s: failed in once[0]: not yet"
 
 
 async def test_a_timeout_tells_who_had_what_and_where_it_was() -> None:

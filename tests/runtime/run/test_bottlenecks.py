@@ -10,7 +10,7 @@ import pytest
 
 from stormlet import Bottleneck
 from stormlet.testing import run_simulated
-from tests.runtime.run.bottlenecks import IN_THREADS, LIMITED, WELL, Built
+from tests.runtime.run.bottlenecks import IN_THREADS, LIMITED, WELL, Built, awaits, chain, endless, one
 
 
 async def found(build: Callable[[], Built], seconds: float = 90.0) -> Bottleneck | None:
@@ -43,6 +43,14 @@ def test_the_bottleneck_is_named(name: str) -> None:
     result = judged(name, build)
     assert result is not None
     assert (result.kind, result.component) == (kind, component), result
+
+
+def test_calls_that_never_come_back_need_a_time_limit() -> None:
+    """Each replay of a message takes one more place, until there are none: then more places do not help."""
+    result = judged("", lambda: chain(endless(), one("ask", awaits(1e9), concurrency=8)))
+    assert result is not None
+    assert "'ask' awaits 100 % of its time" in result.sentence
+    assert "none of its calls has come back in 60 s: give what they wait for a time limit" in result.sentence
 
 
 @pytest.mark.parametrize("name", WELL)

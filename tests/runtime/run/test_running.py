@@ -502,6 +502,26 @@ async def test_a_run_is_entered_once() -> None:
         await run.__aenter__()
 
 
+def test_a_run_that_is_not_entered_says_how() -> None:
+    """What it gives is asked of it."""
+    topology = Topology("forgotten")
+    topology.spout("numbers", outputs=int)
+    with pytest.raises(AttributeError) as raised:
+        _ = topology.run().emit  # type: ignore[attr-defined]
+    assert str(raised.value) == (
+        "emit belongs to the running topology: write `async with topology.run() as running:`, and "
+        "use running.emit"
+    )
+
+
+def test_a_run_has_nothing_else() -> None:
+    """A word that is nowhere gets no advice."""
+    topology = Topology("forgotten")
+    topology.spout("numbers", [1])
+    with pytest.raises(AttributeError, match=r"^'Run' object has no attribute 'emti'"):
+        _ = topology.run().emti  # type: ignore[attr-defined]
+
+
 @pytest.mark.simulated_time
 async def test_the_hosts_messages_go_to_the_spout_tasks_in_turn() -> None:
     """Each task of a spout that the host feeds emits its share."""

@@ -152,7 +152,7 @@ async def test_a_failure_without_a_cause_is_refused_at_the_call(
     topology.bolt("bolt", lambda: bolt, topology.spout("spout", [1]).shuffle(), **options)
     running = await run_to_end(topology)
     (refused,) = bolt.refused
-    assert refused.startswith(f"a failure in 'bolt' (task 3) has {said}")
+    assert refused.startswith(f"a failure in bolt[0] has {said}")
     assert [str(letter.failure.exception) for letter in running.dead_letters] == ([] if acks else [refused])
 
 
@@ -174,7 +174,7 @@ async def test_so_it_is_from_another_thread(arguments: Any, named: Any, said: st
 @pytest.mark.parametrize(
     ("failure", "history", "said"),
     [
-        ("no", (), "dead_letter of 'spout' (task 2) was given 'no', which is no Failure"),
+        ("no", (), "dead_letter of spout[0] was given 'no', which is no Failure"),
         (OSError("disk"), (), "was given OSError('disk'), which is no Failure"),
         (FailureKind.FAILED, (), "which is no Failure"),
         (Failure(FailureKind.FAILED), ("no",), "was given 'no', which is no Failure"),

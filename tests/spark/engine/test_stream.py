@@ -84,7 +84,7 @@ def test_a_row_that_fails_its_batch(spark: SparkSession, tmp_path: Path) -> None
     """Nothing of that epoch is written."""
     write(tmp_path / "in", ["a"], ["bad"])
     topology = counting(spark, tmp_path, on_failure="fail_batch", restarts=RestartPolicy(1, 60.0))
-    with pytest.raises(SparkFailed, match=r"1 messages of epoch 1 were given up.*bad is bad"):
+    with pytest.raises(SparkFailed, match=r"1 message was given up in epoch 1.*bad is bad"):
         run(topology)
     assert totals(spark, tmp_path) == expected("a")
 

@@ -194,7 +194,7 @@ async def test_a_row_given_up_may_fail_its_batch(caplog: pytest.LogCaptureFixtur
     assert running.statistics().components["rows"].dead_letters == 0
     (record,) = (record for record in caplog.records if record.name.startswith("stormlet.spark"))
     assert record.getMessage() == (
-        "streamed: rows: batch 0: row 2 of partition 0 failed in 'fail' (task 3): Reject('not now'); the query is "
+        "streamed: rows: batch 0: row 2 of partition 0 failed in fail[0]: Reject('not now'); the query is "
         "started again in 0.1 s"
     )
 

@@ -36,7 +36,7 @@ ALONE = {
     "lock_never_released": "it has not finished after",
     "waits_for_ever": "it has not finished after",
     "dict_changed_during_an_await": "dictionary changed size during iteration",
-    "mutated_value": r"'bolt' \(task 3\) emitted \[0\] .*and it was changed afterwards",
+    "mutated_value": r"bolt\[0\] emitted \[0\] .*and it was changed afterwards",
     "lost_update_across_an_await": r"'bolt' finishes with \[\d+\] where calls overlap, and with \[66\]",
     "order_under_concurrency": r"'last' finishes with \[\d+\] where calls overlap, and with \[11\]",
     "keeps_state_in_an_attribute": r"bolt\.total has \[\(\d, \d\).*\] where it has .* when nothing fails",

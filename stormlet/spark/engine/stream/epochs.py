@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.shortened import counted
 from stormlet.core.state.commits import Stored
 from stormlet.errors import SparkFailed
 from stormlet.model.description import Description
@@ -209,8 +210,8 @@ class Epochs:
         """Raise :class:`~stormlet.errors.SparkFailed` if the epoch may not give up a message."""
         if letters and self._source.fails_batch:
             raise SparkFailed(
-                f"{self._source.query.name}: {len(letters):,} messages of epoch {epoch} were given up, and the batch "
-                f"comes again; the first: {letters[0].failure}"
+                f"{self._source.query.name}: {counted(len(letters), 'message was', 'messages were')} given up in epoch "
+                f"{epoch}, and the batch comes again; the first: {letters[0].failure}"
             )
 
 
