@@ -1,7 +1,7 @@
 """The commands, and what becomes of their errors.
 
-Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong usage or an invalid topology,
-128 + n when signal n ended a run.
+Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong usage, an invalid topology or a run whose
+files cannot be used, 128 + n when signal n ended a run.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def _usage_error(error: CycloptsError, known: Collection[str]) -> str:
 def _give_output_up(error: OSError) -> int:
     """Drop further output, without a message after ``| head``. Python flushes at its end, which must not fail again."""
     if not isinstance(error, BrokenPipeError):
-        print(f"stormlet: {error}", file=sys.stderr)
+        # The error of a file names it; that of the output names nothing.
+        why = str(error) if error.filename else f"the output cannot be written: {error.strerror or error}"
+        print(f"stormlet: {why}", file=sys.stderr)
     if not is_closed():
         send_nowhere(sys.stdout)
     return FAILED

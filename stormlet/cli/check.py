@@ -13,8 +13,7 @@ from stormlet.cli.inspecting.formats import MARKS, without_marks
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import can_show, write_text
 from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, misnamed_connections
-from stormlet.cli.units import counted
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import counted, printable
 from stormlet.model.checks.durable import check_epochs
 
 EXAMPLES = """\

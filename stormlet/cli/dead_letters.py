@@ -17,7 +17,7 @@ from stormlet.cli.errors import FAILED
 from stormlet.cli.output import encodable, encoding, write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.core.outcomes import FailureKind
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import counted, printable
 from stormlet.errors import TargetError
 from stormlet.report.letter_records import LetterRecord, NoLetter
 from stormlet.runtime.dead_letters import Line, read_lines
@@ -58,7 +58,7 @@ def dead_letters(
     cause
         Letters with this cause only. May be repeated.
     replayable
-        Leave out letters whose value cannot be rebuilt.
+        Leave out letters that lack the type of their value, without which it cannot be rebuilt.
     last
         Number of letters, from the end; a table shows 50 by default.
     json
@@ -102,7 +102,7 @@ class _Reading:
         except OSError as error:
             raise TargetError(f"the dead letters of {self._path} cannot be read: {error.strerror}") from None
         if self.broken > REPORTED:
-            self._complain(f"{self.broken - REPORTED:,} more lines cannot be read")
+            self._complain(f"{counted(self.broken - REPORTED, 'more line')} cannot be read")
 
     def totals(self, shown: int) -> str:
         """The last line."""
@@ -110,6 +110,8 @@ class _Reading:
             return f"no dead letters in {self._path}"
         found = self._causes.total()
         if not found:
+            if self._all == 1:
+                return f"the one dead letter in {self._path} is not like that"
             return f"none of {self._all:,} dead letters in {self._path} is like that"
         causes = ", ".join(f"{count:,} {in_words(cause)}" for cause, count in self._causes.most_common())
         of = "" if found == self._all else f" of {self._all:,}"

@@ -86,7 +86,8 @@ def _traceback(error: BaseException) -> str:
 
 
 def _failed_to_compile(trace: TracebackException) -> bool:
-    return not _users(trace.stack) and not is_file_of_ours(trace.stack[-1].filename)
+    stack = trace.stack  # empty for one that was never raised
+    return bool(stack) and not _users(stack) and not is_file_of_ours(stack[-1].filename)
 
 
 def _is_ours(error: BaseException, trace: TracebackException) -> bool:
@@ -94,17 +95,27 @@ def _is_ours(error: BaseException, trace: TracebackException) -> bool:
     return isinstance(error, StormletError) and not _users(trace.stack)
 
 
-def _trim(trace: TracebackException) -> bool:
-    """Leave out what is stormlet's, here and in everything this exception came from; whether a frame of the user's
-    is left. Where there is none at all, ours stay: the fault may be stormlet's then."""
-    if trace.__context__ is not None and not _users(trace.__context__.stack):
-        trace.__context__ = None  # it was raised while stormlet cancelled a task, and means nothing to a user
-    others = chain((trace.__cause__, trace.__context__), trace.exceptions or ())
-    shown = [_trim(other) for other in others if other is not None]
-    users = _users(trace.stack)
-    if users or any(shown):
-        trace.stack = StackSummary.from_list(users)
-    return bool(users) or any(shown)
+def _trim(trace: TracebackException) -> None:
+    """Leave out what is stormlet's, here and in everything this exception came from. Where none of it has a frame of
+    the user's, ours stay: the fault may be stormlet's then."""
+    # In a loop, as user code may link more exceptions than Python has room for calls.
+    everything = [trace]
+    for each in everything:
+        # What was raised while stormlet cancelled a task means nothing to a user.
+        if each.__context__ is not None and not _users(each.__context__.stack):
+            each.__context__ = None
+        everything.extend(_origins(each))
+    has_users = dict[int, bool]()
+    for each in reversed(everything):  # what it came from is looked at before
+        users = _users(each.stack)
+        has_users[id(each)] = bool(users) or any(has_users[id(other)] for other in _origins(each))
+        if has_users[id(each)]:
+            each.stack = StackSummary.from_list(users)
+
+
+def _origins(trace: TracebackException) -> list[TracebackException]:
+    origins = chain((trace.__cause__, trace.__context__), trace.exceptions or ())
+    return [each for each in origins if each is not None]
 
 
 def _users(stack: StackSummary) -> list[FrameSummary]:

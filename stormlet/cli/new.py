@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Final
@@ -19,8 +20,9 @@ stormlet new temperatures
 stormlet new services/temperatures"""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-TAKEN = sys.stdlib_module_names | {"conftest", "msgspec", "pytest", "stormlet"}
-"""Modules that the project, its test or Python itself imports."""
+OF_PYTEST = {"conftest", "iniconfig", "packaging", "pluggy", "pygments", "pytest"}
+TAKEN = sys.stdlib_module_names | OF_PYTEST | {"msgspec", "stormlet"}
+"""Modules that the project, its test or Python itself imports, installed or not."""
 
 
 def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
@@ -34,9 +36,9 @@ def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
         The directory to be made; its last part becomes the topology's name, and that of its files.
     """
     directory = Path(name)
-    files = _files(directory.name)
     try:
         _check(name, directory)
+        files = _files(directory.name)
         directory.mkdir(exist_ok=True)
         for file, text in files.items():
             with (directory / file).open("x", encoding="utf-8", newline="\n") as made:
@@ -59,13 +61,25 @@ def _files(name: str) -> dict[str, str]:
 def _module(name: str) -> str:
     """An identifier that hides no module."""
     identifier = name.replace("-", "_").lower()
-    return f"{identifier}_topology" if iskeyword(identifier) or identifier in TAKEN else identifier
+    is_taken = iskeyword(identifier) or identifier in TAKEN or _is_installed(identifier)
+    return f"{identifier}_topology" if is_taken else identifier
+
+
+def _is_installed(module: str) -> bool:
+    """Return True for a module that the project would hide from its test, from pytest or from its plugins; a directory
+    is none."""
+    try:
+        spec = find_spec(module)
+    except ValueError:  # it is imported, and not of a file
+        return True
+    return spec is not None and spec.origin is not None
 
 
 def _check(name: str, directory: Path) -> None:
     if not NAME.fullmatch(directory.name):
         raise TargetError(
-            f"{name!r} is no name for a topology: it begins with a letter, and has only letters, digits, - and _"
+            f"{name!r} is no name for a topology: it begins with a letter from a to z, and has only those, "
+            f"digits, - and _"
         )
     if not directory.parent.is_dir():
         raise TargetError(f"there is no directory {str(directory.parent)!r} to make {directory.name!r} in")

@@ -92,14 +92,14 @@ Whole: TypeAlias = Annotated[int, Parameter(converter=_whole)]
 """A number without a fraction."""
 
 
-def _state_file(kind: type, tokens: Sequence[Token]) -> Path:
+def _file(kind: type, tokens: Sequence[Token]) -> Path:
     if not tokens[0].value:  # which would be the current directory
         raise ValueError("it is empty; give the path of a file, or leave the option out")
     return Path(tokens[0].value)
 
 
-StatePath: TypeAlias = Annotated[Path, Parameter(converter=_state_file)]
-"""The path of a state file."""
+FilePath: TypeAlias = Annotated[Path, Parameter(converter=_file)]
+"""The path of a file."""
 
 
 def read_arguments(texts: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,13 +11,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stormlet.cli.errors import WRONG_USAGE, exit_code
+from stormlet.cli.errors import FAILED, WRONG_USAGE, exit_code, explain
 from stormlet.cli.inspecting.inspection import inspect_topology
 from stormlet.cli.parameters import (
     DEFAULTS,
     Engine,
+    FilePath,
     Flag,
-    StatePath,
     Target,
     TargetOptions,
     Whole,
@@ -25,13 +25,13 @@ from stormlet.cli.parameters import (
 )
 from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
 from stormlet.cli.running.epochs import StreamSession
-from stormlet.cli.running.loops import LoopName, loop_factory
+from stormlet.cli.running.loops import LoopName, event_loop, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.page import open_page
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
-from stormlet.errors import StormletError, TargetError
+from stormlet.errors import StateUnusable, StormletError
 from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 
@@ -57,10 +57,10 @@ def run(
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
-    state: Annotated[StatePath | None, Parameter(metavar="FILE")] = None,
+    state: Annotated[FilePath | None, Parameter(metavar="FILE")] = None,
     fresh: Flag = False,
-    dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    dead_letters: Annotated[FilePath | None, Parameter(metavar="FILE")] = None,
+    replay_dead_letters: Annotated[FilePath | None, Parameter(metavar="FILE")] = None,
     ui: Annotated[str | None, Parameter(metavar="[HOST:]PORT")] = None,
     ui_show_values: Flag = False,
     ui_control: Flag = False,
@@ -79,8 +79,8 @@ def run(
     """Run a topology until its sources have ended and everything is settled, in this process or on Spark.
 
     Ctrl-C, SIGTERM or SIGHUP drains it, a second one cancels it, a third one kills. The exit code is 0 when all was
-    done, 1 after a crash or with messages given up or left over, 2 for wrong usage or an invalid topology,
-    128 + n when signal n ended the run.
+    done, 1 after a crash or with messages given up or left over, 2 for wrong usage, an invalid topology, or a file of
+    state or of dead letters that cannot be used, 128 + n when signal n ended the run.
 
     Parameters
     ----------
@@ -156,7 +156,6 @@ def run(
                 {"--master": master, "--files": files, "--staging": staging},
             )
             settings = options.layered(**_flags(drain_timeout, explain_stuck))  # before anything is loaded
-            _refuse_one_file(state, dead_letters)
             if engine == "spark":
                 begin(master)
                 topology = options.topology(target)
@@ -185,20 +184,29 @@ def run(
                 )
                 with (
                     logging_to_standard_error(log_level, quiet=quiet),
-                    asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
+                    event_loop(factory, debug=debug) as loop_of_run,
                 ):
                     warn_of_ignored(how.settings, topology)
-                    session = Session(topology, replace(how, page=page), runner.get_loop(), output, errors)
+                    session = Session(topology, replace(how, page=page), loop_of_run, output, errors)
                     result = session.run()
                     write(result)  # before the wait, in which a signal kills
                     session.await_threads()
         except StormletError as error:
-            is_invalid = exit_code(error) == WRONG_USAGE
-            result = Result(None, Outcome.INVALID if is_invalid else Outcome.CRASHED, error=error)
+            result = Result(None, _outcome_without_a_run(error), error=error)
             write(result)
     if result.error is not None:
-        raise result.error
-    return result.exit_code
+        print(explain(result.error), file=sys.stderr)
+    if output is None or not output.closed_by_reader:
+        return result.exit_code
+    if not output.closing_reported:
+        print("stormlet: standard output was closed before all was written", file=sys.stderr)
+    return result.exit_code or FAILED
+
+
+def _outcome_without_a_run(error: StormletError) -> Outcome:
+    # A state that can be used no more while a run goes on is the cause of a crash, and comes here as one.
+    is_invalid = isinstance(error, StateUnusable) or exit_code(error) == WRONG_USAGE
+    return Outcome.INVALID if is_invalid else Outcome.CRASHED
 
 
 def _session_on_spark(
@@ -215,12 +223,6 @@ def _notes(topology: Topology, settings: Layered) -> Sequence[str]:
     from stormlet.cli.inspecting.stages import notes_of  # which loads the bridge
 
     return tuple(notes_of(inspect_topology(topology, settings, state_survives=True)))
-
-
-def _refuse_one_file(state: StatePath | None, dead_letters: Path | None) -> None:
-    """Raise :class:`~stormlet.errors.TargetError` if both are the same: the state would overwrite the letters."""
-    if state is not None and dead_letters is not None and Path(state).resolve() == dead_letters.resolve():
-        raise TargetError(f"--state and --dead-letters are both {state}; name another file for the letters")
 
 
 def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:

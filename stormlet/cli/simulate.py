@@ -13,7 +13,7 @@ from cyclopts.validators import Number
 from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
-from stormlet.core.shortened import escaped, printable
+from stormlet.core.shortened import counted, escaped, printable
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -104,7 +104,7 @@ def _summary(name: str, report: SimulationReport, took: float) -> str:
     counts = report.counts
     faults = ", ".join(f"{kind.value} {number:,}" for kind, number in report.faults.most_common()) or "none"
     return (
-        f"{printable(name)}: {report.seeds:,} seeds in {took:.1f} s, and none failed\n"
+        f"{printable(name)}: {counted(report.seeds, 'seed')} in {took:.1f} s, and none failed\n"
         f"messages acked {counts['acked']:,}, replayed {counts['replayed']:,}, "
         f"dead letters {counts['dead_letters']:,}, restarts {counts['restarts']:,}\n"
         f"faults: {faults}\n{_missed(report)}"
@@ -116,4 +116,4 @@ def _missed(report: SimulationReport) -> str:
     if not report.missed:
         return ""
     total, (seed, fault) = len(report.missed) + report.faults.total(), report.missed[0]
-    return f"{len(report.missed):,} of {total:,} faults never struck, such as {fault} under seed {seed}\n"
+    return f"{len(report.missed):,} of {counted(total, 'fault')} never struck, such as {fault} under seed {seed}\n"

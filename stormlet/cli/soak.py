@@ -15,7 +15,7 @@ from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.cli.units import duration
-from stormlet.core.shortened import escaped, printable
+from stormlet.core.shortened import counted, escaped, printable
 from stormlet.testing import SoakFailed, SoakReport
 from stormlet.testing import soak as soak_topology
 
@@ -83,8 +83,8 @@ def _report_progress(report: SoakReport) -> None:
     counts, weight = report.counts, report.readings[-1].bytes
     memory = "" if weight is None else f", {weight / MIB:.1f} MiB"
     print(
-        f"{duration(report.seconds)}: {counts['acked']:,} messages acked, {report.faults.total():,} faults, "
-        f"{counts['replayed']:,} replays{memory}",
+        f"{duration(report.seconds)}: {counted(counts['acked'], 'message')} acked, "
+        f"{counted(report.faults.total(), 'fault')}, {counted(counts['replayed'], 'replay')}{memory}",
         file=sys.stderr,
         flush=True,
     )
@@ -93,7 +93,7 @@ def _report_progress(report: SoakReport) -> None:
 def _table(report: SoakReport) -> str:
     rows = list(_rows(report))
     width = max(len(name) for name, _ in rows)
-    where = f"{os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}"
+    where = f"{counted(os.cpu_count() or 1, 'core')}, {platform.python_implementation()} {platform.python_version()}"
     head = f"{printable(report.topology)}: {duration(report.seconds)} on {where}, seed {report.seed}"
     return "\n".join((head, *(f"  {name:<{width}}  {value}" for name, value in rows)))
 

@@ -11,11 +11,6 @@ UNITS = ("", " k", " M", " G", " T")
 EXACT_BELOW = 10_000
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 task``, ``1,200 tasks``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def short_count(count: float) -> str:
     """``9,999``, ``12.3 k``, ``1.23 M``: at most six characters."""
     if count < EXACT_BELOW:

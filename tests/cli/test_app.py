@@ -135,7 +135,7 @@ def test_an_output_that_cannot_be_written_is_one_message(arguments: list[str]) -
             [*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert finished.returncode == 1
-    assert finished.stderr == "stormlet: [Errno 28] No space left on device\n"
+    assert finished.stderr == "stormlet: the output cannot be written: No space left on device\n"
 
 
 def test_no_output_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,4 +185,4 @@ def test_a_letter_is_replayable_with_its_origin_alone(capsys: pytest.CaptureFixt
     """What bolts read of it would be missing."""
     LetterFile(Path("dead.jsonl")).write(DeadLetter("orders", "late", 1, 5, FAILED, origin=object()))
     assert main([*LIST, "--replayable"]) == 0
-    assert shown(capsys) == ["none of 1 dead letters in dead.jsonl is like that"]
+    assert shown(capsys) == ["the one dead letter in dead.jsonl is not like that"]

@@ -116,6 +116,18 @@ def test_where_the_cause_has_frames_of_the_user_nothing_of_ours_is_shown() -> No
     assert "\nRuntimeError: generator raised StopIteration\n" in shown
 
 
+def test_more_causes_than_python_has_room_for_calls() -> None:
+    """Exceptions that user code links in a loop."""
+    error = last = ValueError(0)
+    for number in range(1, 3000):
+        last.__cause__ = last = ValueError(number)
+    crash = TopologyCrashed("count", "lines", "next_tuple")
+    crash.__cause__ = error
+    shown = explain(crash)
+    assert "ValueError: 0\n" in shown
+    assert "ValueError: 2999\n" in shown
+
+
 def ours() -> TracebackType | None:
     """Frames of stormlet's alone."""
     try:

@@ -45,6 +45,32 @@ def test_while_nothing_runs_it_ends_the_process(module: str) -> None:
     assert (ended.returncode, ended.stderr.partition("t: ")[0]) == (-signal.SIGINT, "")
 
 
+CLOSED = """
+import signal
+async def interrupting():
+    try:
+        yield
+    finally:
+        signal.raise_signal(signal.SIGINT)
+left = interrupting()
+async def leave(value):
+    await anext(left)
+topology = Topology("t")
+topology.bolt("leaves", leave, topology.spout("s", [1]).shuffle())
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_while_the_loop_is_closed_it_ends_the_process(loop: str) -> None:
+    """A KeyboardInterrupt would leave uvloop's running, which raises an error of its own then; the run is over, and
+    has said how it ended."""
+    write(CLOSED)
+    command = [sys.executable, "-m", "stormlet", "run", "flow.py", "--loop", loop]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stderr.endswith("\ndead letters: 0\n")
+
+
 def test_in_another_program_it_does_what_it_does_in_python() -> None:
     """Whoever imports stormlet may have more to end."""
     ended = interrupted("host", "stormlet.core.tracebacks")

@@ -102,6 +102,8 @@ def test_an_empty_directory_may_be_there(capsys: pytest.CaptureFixture[str]) -> 
         ("json", "json_topology"),
         ("class", "class_topology"),
         ("stormlet", "stormlet_topology"),
+        ("pluggy", "pluggy_topology"),
+        ("pytest-asyncio", "pytest_asyncio_topology"),
     ],
 )
 def test_the_files_go_by_the_name(name: str, module: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stormlet.cli import main
+from stormlet.state.stores import owned
 from tests.cli.flows import write
 
 COUNTING = """
@@ -104,6 +106,30 @@ def test_a_wrong_target_or_setting_is_2(
     shown = capsys.readouterr().err
     assert message in shown
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("flow.py", "flow.py is no state file, or its beginning is damaged"),
+        ("nowhere/flow.state", "cannot be kept, as there is no directory"),
+        ("others.state", "has the state of the topology 'others'; give 'counting' a file of its own"),
+    ],
+)
+def test_a_state_that_cannot_be_used_is_2(
+    path: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By --state or by the topology, nothing is run."""
+    owned("others.state", "others").close()
+    write(COUNTING)
+    assert main(["run", "flow.py", "--state", path]) == 2
+    write(COUNTING.replace('Topology("counting"', f'Topology("counting", state={path!r}'))
+    assert main(["run", "flow.py", "--json-summary"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.count(message) == 2
+    assert shown.err.count("stormlet: ") == 2
+    summary = json.loads(shown.out)
+    assert (summary["outcome"], summary["exit_code"]) == ("invalid", 2)
 
 
 def test_an_invalid_topology_is_2(capsys: pytest.CaptureFixture[str]) -> None:

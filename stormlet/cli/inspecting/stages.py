@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from stormlet.cli.inspecting.inspection import Inspection
-from stormlet.cli.units import counted
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import counted, printable
 from stormlet.drawing.drawing import Drawing, Edge, Node, draw
 from stormlet.model.description import Description
 from stormlet.spark.engine.planning.combiners import combiner_of, folds

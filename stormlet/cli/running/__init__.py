@@ -6,6 +6,7 @@
     loops         the event loop, user code that tries to end it, and threads that do not end
     outcome       the result of a run, for people and for scripts
     endings       the end on request: by a signal, ``--duration`` or a closed output
+    letters       the file of dead letters, and what the run has appended to it
     meter         rates, latencies and queues, from the counts of a run
     observation   the figures of a run while it lasts
     table, live   the figures as a table, and the view that draws them four times a second

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from stormlet.cli.running.meter import Frame
-from stormlet.cli.units import counted, duration
-from stormlet.core.shortened import printable
+from stormlet.cli.units import duration
+from stormlet.core.shortened import counted, printable
 from stormlet.report.connections import Connection, ConnectionState, lag_of
 
 MOST_CONNECTED = 4

@@ -117,14 +117,15 @@ def ended_by_closed_output(
 ) -> Generator[None]:
     """Cancel the run when standard output has lost its reader, as after ``| head``, instead of failing
     whatever prints."""
-
-    def closed() -> None:
-        say("standard output is closed: cancelling")
-        ending.request(Stage.CANCELLED)
-
     if output is None:
         yield
         return
+
+    def closed() -> None:
+        say("standard output is closed: cancelling")
+        output.closing_reported = True
+        ending.request(Stage.CANCELLED)
+
     output.when_closed = closed
     if output.closed_by_reader:
         closed()

@@ -11,6 +11,7 @@ from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.outcome import Outcome, Result
 from stormlet.cli.running.presenter import EVERY, Presenter
 from stormlet.cli.running.streams import GuardedStream
+from stormlet.core.shortened import counted
 from stormlet.errors import InvalidConfiguration
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.topology import Topology
@@ -74,5 +75,5 @@ class StreamSession:
         while not stream.wait(PAUSE):
             if time.monotonic() - spoke >= EVERY and stream.epoch != said:
                 said, spoke = stream.epoch, time.monotonic()
-                letters = stream.statistics.dead_letters
-                self._presenter.say(f"epoch {said} is done; {stream.acked:,} acked, {letters:,} dead letters")
+                letters = counted(stream.statistics.dead_letters, "dead letter")
+                self._presenter.say(f"epoch {said} is done; {stream.acked:,} acked, {letters}")

@@ -12,8 +12,9 @@ from stormlet.core.shortened import printable
 from stormlet.errors import InvalidConfiguration, StateUnusable
 from stormlet.files import sync
 from stormlet.state.claims import claimed
-from stormlet.state.places import absolute
-from stormlet.state.stores import is_rocksdb, reader
+from stormlet.state.places import absolute, is_rocksdb
+from stormlet.state.refusals import NotBegun
+from stormlet.state.stores import reader
 from stormlet.topology import Topology
 
 
@@ -28,9 +29,13 @@ def move_aside(topology: Topology, given: Path | None, say: Callable[[str], obje
             f"--state FILE"
         )
     path = Path(target)
-    if path.exists():
+    if not path.exists():
+        return
+    try:
         kept = put_aside(path, topology.name, datetime.now())
-        say(f"{printable(str(path))} is kept as {printable(str(kept))}; this run begins anew")
+    except NotBegun:  # a run was killed as it began; this one begins with the file
+        return
+    say(f"{printable(str(path))} is kept as {printable(str(kept))}; this run begins anew")
 
 
 BESIDE = ("", "-wal", "-shm")
@@ -39,7 +44,8 @@ BESIDE = ("", "-wal", "-shm")
 
 def put_aside(path: str | os.PathLike[str], topology: str, now: datetime) -> Path:
     """Rename the state file of a topology to a name with the time, and return that. Raises
-    :class:`~stormlet.errors.StateUnusable` for a file that is not this topology's, or that a run has."""
+    :class:`NotBegun` for an empty one, and :class:`~stormlet.errors.StateUnusable` for one that is not this topology's,
+    or that a run has."""
     file = absolute(path)
     with closing(reader(file)) as found:
         found.check_topology(topology)

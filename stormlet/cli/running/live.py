@@ -24,7 +24,7 @@ from stormlet.cli.running.screen import Screen
 from stormlet.cli.running.streams import GuardedStream, are_one_terminal
 from stormlet.cli.running.table import closing_table, live_table
 from stormlet.cli.units import duration, rough_duration, short_count, size
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import counted, printable
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import EpochStatistics
 
@@ -104,15 +104,24 @@ def epoch_lines(frame: Frame, count: Callable[[int], str], most: int | None = MO
     epoch = frame.epoch
     if epoch is None:
         return
-    withheld = f", {counted_messages(epoch.withheld, count)} for the next" if epoch.withheld else ""
-    yield f"{epoch_words(epoch)}{withheld}"
+    yield from _epoch(epoch, count)
     for state, each in islice(epoch.states.items(), most):
-        yield printable(f"{state}: {count(each.entries)} entries, {size(each.bytes)}")
+        yield printable(
+            f"{state}: {counted(each.entries, 'entry', 'entries', count)}, about {size(each.bytes)}"
+        )
+
+
+def _epoch(epoch: EpochStatistics, count: Callable[[int], str]) -> Iterator[str]:
+    withheld = counted_messages(epoch.withheld, count) if epoch.withheld else ""
+    if epoch.is_kept:
+        yield f"{epoch_words(epoch)}, {withheld} for the next" if withheld else epoch_words(epoch)
+    elif withheld:
+        yield f"{withheld} for the end of the epoch"
 
 
 def counted_messages(number: int, count: Callable[[int], str]) -> str:
     """``1 message waits``, ``312 messages wait``."""
-    return f"{count(number)} {'message waits' if number == 1 else 'messages wait'}"
+    return counted(number, "message waits", "messages wait", count)
 
 
 def epoch_words(epoch: EpochStatistics) -> str:
@@ -134,7 +143,7 @@ def _title(frame: Frame, width: int) -> Text:
 def _headline(frame: Frame) -> Iterator[str]:
     yield duration(frame.seconds)
     if frame.dead_letters:
-        yield f"{short_count(frame.dead_letters)} dead letters"
+        yield counted(frame.dead_letters, "dead letter", show=short_count)
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
     yield f"{short_count(frame.pending)} pending"
 
@@ -187,9 +196,16 @@ def _last_failure(failures: Sequence[RepeatedFailure], width: int) -> Iterator[T
 
 
 def _undone(frame: Frame, replayed: str) -> Iterator[str]:
-    yield printable(replayed) or f"dead letters: {frame.dead_letters:,}"
+    yield printable(replayed) or _letters(frame)
     if frame.left_over:
         yield f"left over: {frame.left_over:,} (messages without an outcome when the topology stopped)"
+
+
+def _letters(frame: Frame) -> str:
+    if frame.written is None:
+        return f"dead letters: {frame.dead_letters:,}"
+    letters, left_over = frame.written
+    return f"dead letters: {letters:,}{f', {left_over:,} of them left over' if left_over else ''}"
 
 
 def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterator[Text]:

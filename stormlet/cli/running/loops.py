@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager
 from typing import Any, Literal
 
+from stormlet.cli.running.signals import signals_handled_by
 from stormlet.errors import InvalidConfiguration, StartFailed, TopologyCrashed
 from stormlet.runtime.run.instances import UNMADE
 
@@ -55,6 +58,18 @@ def _standard_streams_are_open() -> bool:
         except OSError:
             return False
     return True
+
+
+@contextmanager
+def event_loop(make: LoopFactory, *, debug: bool) -> Generator[asyncio.AbstractEventLoop]:
+    """A new loop, closed in the end as by ``asyncio.run``. A signal kills meanwhile: uvloop cannot be closed after a
+    ``KeyboardInterrupt`` in the midst of that."""
+    runner = asyncio.Runner(loop_factory=make, debug=debug or None)
+    try:
+        yield runner.get_loop()
+    finally:
+        with signals_handled_by(signal.SIG_DFL):
+            runner.close()
 
 
 def run_on(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) -> BaseException | None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import length_hint
 
+from stormlet.cli.running.letters import Written
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
@@ -77,6 +78,8 @@ class Frame:
     """None where messages do not belong to epochs."""
     connections: Mapping[str, Sequence[Connection]] = field(default_factory=dict[str, Sequence[Connection]])
     """The connections of components to their brokers."""
+    written: Written | None = None
+    """The letters that were appended to the file of dead letters; None where there is none."""
     bottleneck: str = ""
     """The sentence that names it; empty if nothing limits the topology."""
 

@@ -10,6 +10,7 @@ from enum import Enum
 import msgspec
 
 from stormlet.cli.errors import FAILED, WRONG_USAGE
+from stormlet.errors import StormletError
 from stormlet.report.statistics import ComponentStatistics, Statistics, TaskStatistics
 
 
@@ -27,7 +28,7 @@ class Outcome(Enum):
     NOT_STARTED = "not started"
     """``prepare`` or ``open`` raised."""
     INVALID = "invalid"
-    """There was nothing that could be run."""
+    """There was nothing that could be run, or nothing that it could be run with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class Result:
     seconds: float = 0.0
     signal: signal.Signals | None = None
     statistics: Statistics = field(default_factory=lambda: Statistics({}))
-    error: Exception | None = None
+    error: StormletError | None = None
     replayed: Replayed | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 done; 1 crashed, or with messages given up or left over; 2 invalid; 128 + n ended by signal n."""
+        """0 done; 1 crashed, cancelled by a closed output, or with messages given up or left over; 2 invalid; 128 + n
+        ended by signal n."""
         if self.outcome is Outcome.INVALID:
             return WRONG_USAGE
         if self.outcome in (Outcome.CRASHED, Outcome.NOT_STARTED):
@@ -63,7 +65,7 @@ class Result:
         undone = self.statistics.dead_letters or self.statistics.left_over
         if self.replayed is not None:
             undone = undone or self.replayed.failed_again or self.replayed.not_tried
-        return FAILED if undone else 0
+        return FAILED if undone or self.outcome is Outcome.CANCELLED else 0
 
 
 def as_json(result: Result) -> str:

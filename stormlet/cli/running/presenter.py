@@ -14,7 +14,7 @@ from stormlet.cli.running.meter import Frame
 from stormlet.cli.running.observation import PATIENCE, Observation
 from stormlet.cli.running.streams import GuardedStream
 from stormlet.cli.units import duration, rough_duration, short_count
-from stormlet.core.shortened import printable, visible
+from stormlet.core.shortened import counted, printable, visible
 from stormlet.report.failures import RepeatedFailure
 
 
@@ -121,14 +121,14 @@ def _parts(frame: Frame) -> Iterator[str]:
     for row in spouts[:MOST_SPOUTS]:
         yield f"{printable(row.id)} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
     if len(spouts) > MOST_SPOUTS:
-        yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
+        yield f"and {counted(len(spouts) - MOST_SPOUTS, 'spout')} more"
     yield from reported(frame, "{:,}".format)
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
-    if frame.epoch is not None:
+    if frame.epoch is not None and frame.epoch.is_kept:
         yield epoch_words(frame.epoch)
     yield from lost_connections(frame)
     if frame.dead_letters:
-        yield f"{frame.dead_letters:,} dead letters"
+        yield counted(frame.dead_letters, "dead letter")
     progress = frame.progress
     if progress is not None and progress.seconds_left is not None:
         yield f"{progress.done / progress.total:.0%} done, {rough_duration(progress.seconds_left)} left"

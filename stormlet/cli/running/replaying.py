@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from stormlet.cli.running.letters import letter_file
 from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
 from stormlet.core.schema import Record
 from stormlet.core.shortened import cut
@@ -109,26 +110,6 @@ class Replayable:
     def _records_of_streams(self) -> Mapping[str, type]:
         schemas = [output.schema for spec in self._spouts.values() for output in spec.outputs.values()]
         return {each.record.__qualname__: each.record for each in schemas if isinstance(each, Record)}
-
-
-DATABASE: Final = b"SQLite format 3\0"
-"""The first bytes of one; letters that are appended to it would be overwritten."""
-
-
-def letter_file(path: Path) -> LetterFile:
-    """The file, made if it is missing. Raises :class:`~stormlet.errors.TargetError` if it cannot be written, or is a
-    database."""
-    try:
-        if path.is_file() and _begins_with(path, DATABASE):
-            raise TargetError(f"--dead-letters {path} is a database of SQLite; name another file")
-        return LetterFile(path)
-    except OSError as error:
-        raise TargetError(f"--dead-letters {path} cannot be written: {error.strerror}") from None
-
-
-def _begins_with(path: Path, start: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(start)) == start
 
 
 AT_ONCE = 1000
@@ -257,7 +238,8 @@ class Replay:
         raise TargetError(
             f"nothing was started: {len(problems):,} of the lines in {self._path} cannot be fed again"
             f"{''.join(shown)}{more}\n"
-            f"  Feed a copy without them; stormlet dead-letters --replayable --json writes what can be rebuilt"
+            f"  Feed a copy without them: stormlet dead-letters --json leaves out broken lines and values without a "
+            f"type by --replayable, and letters of other spouts by --component"
         )
 
 

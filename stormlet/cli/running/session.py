@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -13,6 +14,7 @@ from typing import cast
 
 from stormlet.cli.running.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
 from stormlet.cli.running.fresh import move_aside
+from stormlet.cli.running.letters import Letters, refuse_files_of
 from stormlet.cli.running.loops import (
     await_default_threads,
     await_threads,
@@ -25,7 +27,7 @@ from stormlet.cli.running.observation import SETTLED, Observation
 from stormlet.cli.running.outcome import Outcome, Replayed, Result
 from stormlet.cli.running.page import Page
 from stormlet.cli.running.presenter import Presenter
-from stormlet.cli.running.replaying import Replay, letter_file
+from stormlet.cli.running.replaying import Replay
 from stormlet.cli.running.signals import signals_handled_by
 from stormlet.cli.running.streams import GuardedStream
 from stormlet.core.shortened import printable
@@ -77,10 +79,12 @@ class Session:
         self._output = output
         self._presenter = Presenter(output, None if how.quiet else errors)
         self._ending = Ending(loop)
+        if how.dead_letters is not None:
+            refuse_files_of(self._description, how.state, how.dead_letters)
         self._replay = (
             None if how.replay is None else Replay(how.replay, topology, settings, how.dead_letters)
         )
-        self._letters = None if how.dead_letters is None else letter_file(how.dead_letters)
+        self._letters = None if how.dead_letters is None else Letters(how.dead_letters)
         total = None if how.replay else known_length(self._description)
         self._meter = Meter(self._description, settings, total)
         self._threaded = frozenset(_tasks_with_threads(self._description))
@@ -142,7 +146,7 @@ class Session:
             if how.page is not None:
                 await at_the_end.enter_async_context(how.page.served(self._presenter.say))
             at_the_end.callback(self._take_time)
-            at_the_end.enter_context(ended_by_closed_output(self._ending, self._output, self._presenter.say))
+            at_the_end.enter_context(ended_by_closed_output(self._ending, self._output, self._say_anyway))
             self._run_of_topology = self._topology.run(
                 seed=how.seed,
                 active=how.replay is None,
@@ -173,6 +177,13 @@ class Session:
             self._warn_of_unfed_spouts()
             await running.finished()
 
+    def _say_anyway(self, text: str) -> None:
+        """In a quiet run, too, whose exit code would have no reason otherwise."""
+        if not self._how.quiet:
+            self._presenter.say(text)
+        else:
+            print(f"stormlet: {text}", file=sys.stderr)
+
     def _warn_of_unfed_spouts(self) -> None:
         for spout in self._description.spouts.values():
             if spout.kind is SourceKind.FED and self._how.duration is None:
@@ -191,6 +202,7 @@ class Session:
             frame = self._meter.summary(result.statistics, result.seconds)
             limit = self._running.bottleneck("all") if result.seconds >= SETTLED else None
             frame = frame if limit is None else replace(frame, bottleneck=limit.sentence)
+            frame = frame if self._letters is None else replace(frame, written=self._letters.written)
             replayed = "" if self._replay is None else self._replay.summary()
             self._presenter.summarise(frame, self._running.failures(), replayed)
 

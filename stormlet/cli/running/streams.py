@@ -23,6 +23,8 @@ class GuardedStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.closed_by_reader = False
+        self.closing_reported = False
+        """True once the user knows of that."""
         self.when_closed: Callable[[], object] = _nothing
         """Called once, when its reader is found to be gone."""
         self._stream = stream

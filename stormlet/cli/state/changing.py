@@ -13,8 +13,7 @@ from cyclopts.validators import Number
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Whole
 from stormlet.cli.state.files import File, Named, check_there, moment, opened
-from stormlet.cli.units import counted
-from stormlet.core.shortened import cut, printable
+from stormlet.core.shortened import counted, cut, printable
 from stormlet.errors import TargetError
 from stormlet.state.interfaces import PlacedStore, Rewound
 from stormlet.state.stores import owned, reader

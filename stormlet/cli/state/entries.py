@@ -17,12 +17,12 @@ from stormlet.cli.errors import FAILED
 from stormlet.cli.output import encodable, encoding, write_text, write_utf8
 from stormlet.cli.parameters import Flag
 from stormlet.cli.state.files import LISTED, EpochNumber, File, Limit, Named, Opened, opened
-from stormlet.cli.units import counted
-from stormlet.core.shortened import cut, printable
+from stormlet.core.shortened import counted, cut, printable
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.timers import NAME as TIMERS
 from stormlet.errors import InvalidConfiguration, TargetError
 from stormlet.state.entries import KEY_TYPES, Entry, as_json, by_key, line_of, plain
+from stormlet.state.places import belongs_to
 
 EXAMPLES = {
     "show": """\
@@ -78,8 +78,7 @@ def show(
 def _totals(states: Sequence[StateId], shown: int, total: int, file: Opened) -> str:
     names = ", ".join(cut(str(each)) for each in states)
     some = f"; these are the first {shown:,}, --limit shows more" if shown < total else ""
-    entries = "1 entry" if total == 1 else f"{total:,} entries"
-    return f"{entries} of {names} after epoch {file.stored.epoch:,}{some}\n"
+    return f"{counted(total, 'entry', 'entries')} of {names} after epoch {file.stored.epoch:,}{some}\n"
 
 
 def _write_table(entries: Sequence[Entry]) -> None:
@@ -185,6 +184,10 @@ def export(
     output
         A file to write instead of standard output.
     """
+    if output is not None and belongs_to(output, path):
+        raise TargetError(
+            f"--output {printable(str(output))} belongs to the state that is exported; name another file"
+        )
     with opened(path, epoch) as file:
         states = file.states if name is None else file.named(name)
         entries = (each for state in states for each in file.entries(state))

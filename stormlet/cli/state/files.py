@@ -18,7 +18,8 @@ from stormlet.core.state.commits import StateId, Stored
 from stormlet.errors import TargetError
 from stormlet.state.entries import Entry, each_entry, entries_of
 from stormlet.state.interfaces import PlacedReader
-from stormlet.state.stores import is_rocksdb, reader
+from stormlet.state.places import is_rocksdb
+from stormlet.state.stores import reader
 
 File: TypeAlias = Annotated[Path, Parameter(name="PATH", show_default=False, help="A state file.")]
 Named: TypeAlias = Annotated[

@@ -11,8 +11,8 @@ import msgspec
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag
 from stormlet.cli.state.files import EpochNumber, File, Opened, moment, opened
-from stormlet.cli.units import counted, duration, size
-from stormlet.core.shortened import cut, printable
+from stormlet.cli.units import duration, size
+from stormlet.core.shortened import counted, cut, printable
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.timers import NAME as TIMERS
 from stormlet.state.entries import as_json, plain
@@ -37,6 +37,8 @@ class StateRecord(msgspec.Struct, frozen=True):
     entries: int
     """The number of its keys; of a map or a list, of its entries."""
     bytes: int
+    """The exact size of their keys and values, of which the summary of a run has an estimate. The file is larger: it
+    has earlier changes, and indexes."""
 
 
 class SourceRecord(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ class FileRecord(msgspec.Struct, frozen=True):
     first_epoch: int
     """The first one that can be read."""
     size: int
-    """Bytes of the file, or of all files of a directory."""
+    """Bytes on the disk: of the file and its log, or of all files of a directory."""
     states: Sequence[StateRecord]
     sources: Sequence[SourceRecord]
     undelivered: dict[str, int]
@@ -112,7 +114,7 @@ def _state(file: Opened, id: StateId) -> StateRecord:
     entries = taken = 0
     for each in file.entries(id):
         entries += 1
-        taken += len(msgspec.msgpack.encode((each.key, each.value)))
+        taken += each.size
     kind, key, value = ("", "", "") if shape is None else (shape.kind, shape.key, shape.value)
     return StateRecord(
         id.component, id.state, "timers" if id.state == TIMERS else kind, key, value, entries, taken
@@ -138,7 +140,7 @@ def _position(position: bytes) -> Any:
 
 
 def _lines(record: FileRecord, now: float) -> Iterator[str]:
-    yield printable(f"{record.path}: topology {record.topology!r}, {size(record.size)}")
+    yield printable(f"{record.path}: topology {record.topology!r}, {size(record.size)} on the disk")
     yield f"epoch {record.epoch:,}, {_committed(record, now)}; epochs from {record.first_epoch:,} can be read"
     if record.states:
         yield ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +16,7 @@ from stormlet.cli.inspecting.inspection import Inspection, inspect_topology
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.cli.state.files import File, check_there
-from stormlet.cli.units import counted
-from stormlet.core.shortened import cut, printable
+from stormlet.core.shortened import counted, cut, printable
 from stormlet.core.state.blobs import cut_into_blobs
 from stormlet.core.state.commits import Append, Commit, StateId, Stored
 from stormlet.core.state.lazy.states import load_state, state_in
@@ -24,11 +24,13 @@ from stormlet.core.state.states import State
 from stormlet.errors import InvalidTopology, TargetError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.description import Description
+from stormlet.model.setting_layers import Layered
 from stormlet.runtime.epochs.merging import merged
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.state.entries import decoder_of
 from stormlet.state.memory import MemoryStore
 from stormlet.state.stores import owned, reader
+from stormlet.topology import Topology
 
 EXAMPLES = {
     "check": """\
@@ -45,24 +47,28 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
 
     The exit code is 1 if the file would be refused, 2 if the topology would.
     """
-    inspection = inspected(target, path, options)
+    settings = options.layered()
+    inspection = inspected(options.topology(target), path, settings)
     check_there(path)
     with closing(reader(path)) as found:
         found.check_topology(inspection.description.name)
         stored = found.load()
         kept = KeptState(MemoryStore(), stored, inspection.description)
+        place = found.path
     begins = "begin" if not stored.epoch else f"go on after epoch {stored.epoch:,}"
     write_text(f"{printable(str(path))} fits {inspection.headline}; a run would {begins}\n")
     for state in kept.states:
         new = "" if state.id in stored.shapes or state.id in stored.states else ", which is new"
         write_text(f"  {cut(str(state.id))}: {_entries(state.size)}{new}\n")
+    if not all(os.access(each, os.W_OK) for each in (place, place.parent)):
+        write_text(
+            "  a run also needs the right to write it and its directory, which this user does not have\n"
+        )
     return 0
 
 
-def inspected(target: str, path: Path, options: TargetOptions) -> Inspection:
+def inspected(topology: Topology, path: Path, settings: Layered) -> Inspection:
     """Look at a topology that is to have a state file, without running it."""
-    settings = options.layered()
-    topology = options.topology(target)
     inspection = inspect_topology(topology, settings)
     topology.run(
         state=path, **cast("TopologyOptions", settings.values)
@@ -71,7 +77,7 @@ def inspected(target: str, path: Path, options: TargetOptions) -> Inspection:
 
 
 def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
+    return counted(count, "entry", "entries")
 
 
 def import_(
@@ -95,7 +101,8 @@ def import_(
     merge
         Merge entries with those of the same key, by the merge of their bolt, as where two runs have counted apart.
     """
-    inspection = inspected(target, path, options)
+    settings = options.layered()
+    inspection = inspected(options.topology(target), path, settings)
     states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
     entries = _read(file, states)
     with closing(owned(path, inspection.description.name)) as store:

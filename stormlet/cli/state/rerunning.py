@@ -17,8 +17,7 @@ from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.cli.state.comparing import differences, write_differences
 from stormlet.cli.state.files import LISTED, File, Seen, check_there
 from stormlet.cli.state.programs import inspected
-from stormlet.cli.units import counted
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import counted, printable
 from stormlet.core.state.commits import Stored
 from stormlet.errors import TargetError
 from stormlet.state.stores import reader
@@ -55,7 +54,9 @@ def rerun(
         The epoch; "list" says which are kept, and the one before it must be. By default the one after the last: what a
         run had not committed when it crashed.
     """
-    inspection = inspected(target, path, options)
+    settings = options.layered()
+    topology = options.topology(target)
+    inspection = inspected(topology, path, settings)
     check_there(path)
     with closing(reader(path)) as found:
         found.check_topology(inspection.description.name)
@@ -68,8 +69,7 @@ def rerun(
         before = found.at(number - 1).in_memory()
         after = found.at(number).in_memory() if number <= last else None
     closed_at = time() if after is None or after.closed_at is None else after.closed_at
-    topology, settings = options.topology(target), options.layered().values
-    again = run_again(topology, before, after, time=closed_at, **settings)
+    again = run_again(topology, before, after, time=closed_at, **settings.values)
     write_text(f"epoch {number:,} of {printable(str(path))} again: {_events(again)}\n")
     return _compare(path, again, before, after)
 

@@ -21,8 +21,7 @@ from stormlet.cli.terminal.picture import Row
 from stormlet.cli.terminal.table import MOST, Line, Table
 from stormlet.cli.terminal.watch import WINDOWS, Watch
 from stormlet.cli.terminal.wiring import HEADINGS, branches, cells
-from stormlet.cli.units import counted
-from stormlet.core.shortened import cut, printable
+from stormlet.core.shortened import counted, cut, printable
 
 WINDOW_WORDS: Final = {"1m": "1 min", "10m": "10 min", "1h": "1 h", "all": "all"}
 

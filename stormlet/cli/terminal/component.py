@@ -15,7 +15,7 @@ from stormlet.cli.terminal.columns import COLUMNS, MOODS, SHARES, Column, level,
 from stormlet.cli.terminal.picture import Picture, Row
 from stormlet.cli.terminal.table import MOST, Table
 from stormlet.cli.units import latency, rate, short_count
-from stormlet.core.shortened import cut, escaped, printable
+from stormlet.core.shortened import counted, cut, escaped, printable
 
 TASKS: Final = [each for each in COLUMNS if each.name not in ("tasks", "lag", "dead_letters")]
 ERRORS: Final = (
@@ -90,7 +90,7 @@ def facts_of(row: Row, facts: Mapping[str, Any]) -> Text:
     done = "emitted" if spout else "executed"
     numbers = [f"{rate(row['rate'])}/s"]
     numbers += [f"{short_count(row[each])} {each}" for each in (done, "acked", "failed", "pending")]
-    numbers += [f"{short_count(row['restarts'])} restarts"] if row["restarts"] else []
+    numbers += [counted(row["restarts"], "restart", show=short_count)] if row["restarts"] else []
     lines = [Text.assemble(name_of(row), "  ", (words, colour)), Text("   ".join(numbers))]
     if row["fill"] is not None:
         lines.append(

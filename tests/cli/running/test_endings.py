@@ -341,3 +341,19 @@ def test_a_closed_output_ends_the_run() -> None:
         shown = process.stderr.read()
     assert shown.startswith("standard output is closed: cancelling\n")
     assert "Error" not in shown
+    assert process.returncode == 1
+
+
+def test_an_output_that_lacks_its_end_is_no_success() -> None:
+    """The run was done, and its JSON went nowhere."""
+    write('topology = Topology("silent")\ntopology.spout("numbers", [1])\n')
+    reading, writing = os.pipe()
+    os.close(reading)
+    finished = subprocess.run(
+        [*RUN, "--quiet", "--json-summary"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (finished.returncode, finished.stderr) == (
+        1,
+        "stormlet: standard output was closed before all was written\n",
+    )

@@ -17,6 +17,15 @@ STATES = {f"count.s{number}": StateStatistics(1_234_567, 45_600_000) for number 
 EPOCH = EpochStatistics(120, 0.4, 312, STATES)
 KEEPING = replace(FRAME, epoch=EPOCH)
 
+COMMITS = """
+from stormlet import Committer
+class Keep(Committer[str]):
+    def commit(self, epoch, rows):
+        pass
+topology = Topology("keep")
+topology.bolt("keep", Keep, topology.spout("words", list("abcab")).global_())
+"""
+
 
 def lines(frame: object, width: int = 80) -> list[str]:
     return [line.plain for line in live_view(frame, (), "", width, 24)]  # type: ignore[arg-type]
@@ -27,7 +36,7 @@ def test_the_view_has_the_epoch_and_the_first_states() -> None:
     shown = lines(KEEPING)
     assert "epoch 120 committed 0.4 s ago, 312 messages wait for the next" in shown
     assert [line for line in shown if line.startswith("count.s")] == [
-        f"count.s{number}: 1.23 M entries, 45.6 MB" for number in range(4)
+        f"count.s{number}: 1.23 M entries, about 45.6 MB" for number in range(4)
     ]
 
 
@@ -40,7 +49,7 @@ def test_the_summary_has_all_states_exactly() -> None:
     """One line each."""
     shown = [line.plain for line in closing_summary(KEEPING, (), None)]
     assert [line for line in shown if line.startswith("count.s")] == [
-        f"count.s{number}: 1,234,567 entries, 45.6 MB" for number in range(6)
+        f"count.s{number}: 1,234,567 entries, about 45.6 MB" for number in range(6)
     ]
 
 
@@ -61,6 +70,23 @@ def test_the_epoch_is_in_words(epoch: EpochStatistics, line: str) -> None:
     assert line in lines(replace(FRAME, epoch=epoch))
 
 
+def test_a_single_entry_is_one() -> None:
+    """As in all other lines."""
+    epoch = EpochStatistics(1, 0.0, 0, {"count.total": StateStatistics(1, 4)})
+    assert "count.total: 1 entry, about 4 B" in lines(replace(FRAME, epoch=epoch))
+
+
+def test_an_epoch_that_ends_with_the_process_is_not_committed() -> None:
+    """The messages that wait for its end are named, and the sizes of its states."""
+    volatile = replace(
+        FRAME, epoch=EpochStatistics(7, 0.4, 312, {"count.s": StateStatistics(1, 1)}, is_kept=False)
+    )
+    shown = lines(volatile)
+    assert "312 messages wait for the end of the epoch" in shown
+    assert "count.s: 1 entry, about 1 B" in shown
+    assert not any("committed" in line for line in [*shown, progress_line(volatile)])
+
+
 def test_names_of_states_move_no_cursor() -> None:
     """Their bolts have any id."""
     epoch = EpochStatistics(1, 0.0, 0, {"co\x1b[2Junt\n.total": StateStatistics(1, 1)})
@@ -78,4 +104,21 @@ def test_a_run_ends_with_its_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "flow.py"]) == 0
     shown = capsys.readouterr().err.splitlines()
     assert any(line.startswith("epoch 1 committed 0.") for line in shown)
-    assert "count.total: 3 entries, 10 B" in shown
+    assert "count.total: 3 entries, about 9 B" in shown
+
+
+def test_a_run_that_keeps_nothing_ends_without_a_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its states are gone with it."""
+    flow(FLOW.replace(', state="counts.state"', ""))
+    assert main(["run", "flow.py"]) == 0
+    shown = capsys.readouterr().err
+    assert "committed" not in shown
+    assert "count.total: 3 entries, about 9 B" in shown
+
+
+def test_a_run_with_a_committer_ends_with_the_epoch_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its sink keeps it."""
+    flow(COMMITS)
+    assert main(["run", "flow.py"]) == 0
+    shown = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("epoch 1 committed 0.") for line in shown)

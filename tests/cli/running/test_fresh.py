@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -70,9 +72,40 @@ def test_no_file_is_moved_that_is_in_use_or_of_others(
     """It stays where it is."""
     flow()
     with closing(owned(FILE, topology)):
-        assert main(RUN) == 1
+        assert main(RUN) == 2
     assert message in capsys.readouterr().err
     assert asides() == []
+
+
+def test_an_empty_file_is_new() -> None:
+    """There is nothing to keep; a log beside it says otherwise, and both stay."""
+    flow()
+    FILE.touch()
+    assert main(RUN) == 0
+    assert asides() == []
+    FILE.write_bytes(b"")
+    log = FILE.with_name(f"{FILE.name}-wal")
+    log.write_bytes(bytes(32))
+    assert main(RUN) == 2
+    assert (log.stat().st_size, asides()) == (32, [])
+
+
+def test_a_file_whose_first_run_was_killed_as_it_made_it_is_new() -> None:
+    """There is a part of a transaction in it, and the journal by which that is undone."""
+    flow()
+    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size=1")  # so that the file has some of the transaction at once
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE meta (text)")
+        connection.executemany("INSERT INTO meta VALUES (?)", [("x" * 5000,)] * 20)
+        for ending in ("", "-journal"):
+            shutil.copy(f"{FILE}{ending}", f"left{ending}")
+        connection.execute("ROLLBACK")
+    for ending in ("", "-journal"):
+        Path(f"left{ending}").rename(f"{FILE}{ending}")
+    assert FILE.stat().st_size > 0
+    assert main(RUN) == 0
+    assert (counts(), asides()) == ({"a": 2, "b": 2, "c": 1}, [])
 
 
 def test_no_file_is_moved_by_a_topology_that_cannot_run() -> None:
@@ -86,7 +119,7 @@ def test_no_file_is_moved_by_a_topology_that_cannot_run() -> None:
 def test_a_file_that_is_no_state_file_stays(capsys: pytest.CaptureFixture[str]) -> None:
     """It may be anything that a slip of the hand has named."""
     flow()
-    assert main([*RUN, "--state", "flow.py"]) == 1
+    assert main([*RUN, "--state", "flow.py"]) == 2
     assert "flow.py is no state file" in capsys.readouterr().err
     assert Path("flow.py").read_text().endswith("\n")
 
@@ -94,8 +127,9 @@ def test_a_file_that_is_no_state_file_stays(capsys: pytest.CaptureFixture[str]) 
 def test_an_empty_path_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Which would be the current directory."""
     flow()
-    assert main(["run", "flow.py", "--state", ""]) == 2
-    assert "it is empty; give the path of a file" in capsys.readouterr().err
+    for option in ("--state", "--dead-letters", "--replay-dead-letters"):
+        assert main(["run", "flow.py", option, ""]) == 2
+        assert "it is empty; give the path of a file" in capsys.readouterr().err
     flow(FLOW.replace("counts.state", ""))
-    assert main(["run", "flow.py"]) == 1
+    assert main(["run", "flow.py"]) == 2
     assert "the path of the state file is empty" in capsys.readouterr().err

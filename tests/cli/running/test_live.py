@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from stormlet.acceleration import how_it_runs
+from stormlet.cli.running.letters import Written
 from stormlet.cli.running.live import closing_summary, live_view, repeated
 from stormlet.cli.running.meter import Completion, Frame
 from stormlet.report.failures import RepeatedFailure
@@ -343,6 +344,11 @@ def test_of_many_components_those_that_do_most_are_shown() -> None:
     assert lines[-1] == "and 4 that do less"
 
 
+def test_one_is_no_plural() -> None:
+    """Of what is counted."""
+    assert "   1 dead letter   " in shown(replace(FRAME, dead_letters=1))[1]
+
+
 def test_components_that_do_about_as_much_do_not_take_turns() -> None:
     """The first ones stay."""
     rows = [bolt(f"bolt{number}", per_second=1000 - number % 3) for number in range(8)]
@@ -416,6 +422,20 @@ def test_the_summary_has_a_line_for_each_component_and_what_became_of_the_messag
         "dead letters: 2",
         "left over: 3 (messages without an outcome when the topology stopped)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        (Written(0, 0), "dead letters: 0"),
+        (Written(1_234, 0), "dead letters: 1,234"),
+        (Written(3, 1), "dead letters: 3, 1 of them left over"),
+    ],
+)
+def test_the_summary_has_as_many_letters_as_the_file(written: Written, line: str) -> None:
+    """Those of messages that are left over are among them, and are no dead letters of the statistics."""
+    frame = replace(FRAME, dead_letters=written.letters - written.left_over, written=written)
+    assert line in [each.plain for each in closing_summary(frame, [], None)]
 
 
 def test_the_summary_names_what_failed_most() -> None:

@@ -28,6 +28,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
         (Result("t", Outcome.STOPPED, signal=TERM, statistics=GIVEN_UP), 143),
         (Result("t", Outcome.CANCELLED, signal=INT, statistics=LEFT_OVER), 130),
         (Result("t", Outcome.CANCELLED, statistics=LEFT_OVER), 1),
+        (Result("t", Outcome.CANCELLED, statistics=DONE), 1),
         (Result("t", Outcome.CRASHED, signal=INT), 1),
         (Result("t", Outcome.NOT_STARTED), 1),
         (Result(None, Outcome.INVALID), 2),

@@ -230,6 +230,14 @@ def test_of_many_spouts_four_are_named() -> None:
     assert "; and 3 spouts more; " in line
 
 
+def test_one_is_no_plural() -> None:
+    """Of what is counted."""
+    spouts = [replace(SPOUT, id=f"spout{number}") for number in range(5)]
+    line = progress_line(replace(frame_of(*spouts, BOLT), dead_letters=1))
+    assert "; and 1 spout more; " in line
+    assert line.endswith("; 1 dead letter")
+
+
 def test_a_run_in_a_pipe_reports_from_time_to_time() -> None:
     """Without a terminal there are lines, without control characters."""
     lines = [line for line in run(drains=False) if "acked, 0 failed" in line]

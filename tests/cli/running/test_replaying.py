@@ -167,8 +167,8 @@ async def test_without_a_file_the_log_says_what_failed_again(caplog: pytest.LogC
         await feed(flow(Work(bad=Reject("no use"), worse=ZeroDivisionError("oh")), max_attempts=1))
     said = [each.getMessage() for each in caplog.records if each.name == failed_again.__name__]
     assert sorted(said[:2]) == [
-        "dead.jsonl:2 failed again: failed in 'work' (task 3): Reject('no use')",
-        "dead.jsonl:3 failed again: failed in 'work' (task 3): ZeroDivisionError('oh')",
+        "dead.jsonl:2 failed again: failed in work[0]: Reject('no use')",
+        "dead.jsonl:3 failed again: failed in work[0]: ZeroDivisionError('oh')",
     ]
     assert said[2:] == ["dead.jsonl: 1,200 more failed again like line 2; --dead-letters FILE keeps them"]
 

@@ -87,6 +87,26 @@ def test_a_copy_is_saved_while_a_run_has_the_file(capsys: pytest.CaptureFixture[
     assert counts(Path("copy.state")) == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    ("copy", "message"),
+    [
+        (
+            "copy.rocksdb",
+            "would be a file of sqlite, and none that is found by its name; give a name that does not",
+        ),
+        ("no/copy.state", "cannot be written, as there is no directory"),
+    ],
+)
+def test_a_copy_that_could_not_be_opened_is_not_made(
+    copy: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of a state says of which store it is."""
+    keep({"a": 1})
+    assert main(["state", "save", str(FILE), copy]) == 1
+    assert message in capsys.readouterr().err
+    assert not Path(copy).exists()
+
+
 def test_nothing_is_overwritten_by_a_copy(capsys: pytest.CaptureFixture[str]) -> None:
     """It needs a new path."""
     keep({"a": 1})
@@ -170,6 +190,18 @@ def test_a_time_before_the_first_epoch_that_is_kept_is_refused(capsys: pytest.Ca
     assert "has no epoch of that time; its first is epoch 1" in capsys.readouterr().err
 
 
+def test_a_time_before_the_first_epoch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip in a year would take everything away; the beginning has a number, too."""
+    keep({"a": 1})
+    assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 1
+    assert (
+        "has no epoch of that time; its first is epoch 0: name one by its number" in capsys.readouterr().err
+    )
+    assert counts() == {"a": 1}
+    assert main(["state", "rewind", str(FILE), "--epoch", "0"]) == 0
+    assert counts() == {}
+
+
 def test_a_run_goes_on_from_where_the_file_was_rewound_to(capsys: pytest.CaptureFixture[str]) -> None:
     """As if the later epochs had never been: the source gives their messages again."""
     flow()
@@ -223,7 +255,7 @@ def test_a_file_is_read_that_a_run_has(arguments: list[str], capsys: pytest.Capt
     ("spoil", "message"),
     [
         (lambda: FILE.write_bytes(b"not a database at all" * 100), "is no state file, or its beginning is damaged"),
-        (lambda: FILE.write_bytes(b""), "is the sqlite file of another program"),
+        (lambda: FILE.write_bytes(b""), "is empty: no run has begun with it"),
         (lambda: _set("PRAGMA user_version=99"), "was written by a newer version of stormlet"),
         (lambda: _set("PRAGMA application_id=7"), "is the sqlite file of another program"),
         (lambda: _set("UPDATE log SET blob = x'81a16102'"), "is damaged"),

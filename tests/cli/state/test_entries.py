@@ -201,6 +201,17 @@ def test_export_writes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert values == [1, "nan", "AA=="]
 
 
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal", ".lock"])
+def test_export_never_writes_over_the_state(ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor over what stands beside it; also by way of a link."""
+    keep({"a": 1})
+    Path("link").symlink_to(f"{FILE}{ending}")
+    for output in (f"{FILE}{ending}", str(FILE.with_name(f"{FILE}{ending}").absolute()), "link"):
+        assert main(["state", "export", str(FILE), "--output", output]) == 2
+        assert f"--output {output} belongs to the state that is exported; name" in capsys.readouterr().err
+    assert [line["value"] for line in lines(capsys, "export", str(FILE))] == [1]
+
+
 def test_export_to_a_place_that_cannot_be_written_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     """And says why."""
     keep({"a": 1})

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from stormlet.cli import main
-from stormlet.core.state.commits import Shape, StateId
+from stormlet.cli.units import size
+from stormlet.core.state.commits import Commit, Shape, StateId
 from stormlet.runtime.spout.positions import CutPosition
+from stormlet.state.stores import owned
 from tests.cli.state.kept import FILE, flow, keep, leave_undelivered
 
 
@@ -24,17 +28,62 @@ def test_a_file_says_all_that_it_has(capsys: pytest.CaptureFixture[str]) -> None
     keep({"a": 1, "b": 1}, {"a": 2, "b": None, "c": 7})
     assert main(["state", "list", str(FILE)]) == 0
     headline, epochs, *rest = capsys.readouterr().out.splitlines()
-    assert "counts.state: topology 'count', " in headline
+    assert headline.endswith(f"counts.state: topology 'count', {size(FILE.stat().st_size)} on the disk")
     assert epochs.startswith("epoch 2, committed at 2023-11-14 22:13:22, ")
     assert epochs.endswith("; epochs from 0 can be read")
     assert rest == [
         "",
         "state        kind   keys are  values are  entries  bytes",
-        "count.total  value  str       int               2    8 B",
+        "count.total  value  str       int               2    6 B",
         "",
         "source         after",
         "words[0] of 1  2",
     ]
+
+
+EACH_KIND = """
+from stormlet import KeyedBolt, ListOf, MapOf, Value
+class Keep(KeyedBolt[str, str, None]):
+    length = Value(int, 0)
+    fading = Value(str, ttl=3600)
+    counts = MapOf(str, int)
+    letters = ListOf(str)
+    def execute(self, tup, out):
+        self.length = len(self.key) * 100
+        self.fading = self.key
+        self.counts[self.key * 2] = 1
+        self.letters.append(self.key)
+        self.set_timer(self.now + 1000)
+    def on_timer(self, at, out):
+        pass
+topology = Topology("count", state="counts.state")
+topology.bolt("keep", Keep, topology.spout("words", ["a" * n for n in range(1, 40)]).fields(), parallelism=3)
+"""
+
+
+@pytest.mark.parametrize("place", [FILE, Path("counts.rocksdb")], ids=str)
+def test_bytes_are_those_of_the_summary(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of states of each kind, whose keys were written once: else the summary has them about."""
+    flow(EACH_KIND.replace("counts.state", str(place)))
+    assert main(["run", "flow.py", "--json-summary", "--quiet"]) == 0
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert main(["state", "list", str(place), "--json"]) == 0
+    listed = {
+        f"{each['component']}.{each['state']}": {"entries": each["entries"], "bytes": each["bytes"]}
+        for each in json.loads(capsys.readouterr().out)["states"]
+    }
+    assert len(listed) == 5
+    assert listed == summary["epoch"]["states"]
+
+
+def test_the_log_of_a_run_is_on_the_disk_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the last epochs, which the file gets later."""
+    keep({"a": 1})
+    with closing(owned(FILE, "count")) as file:
+        file.commit(Commit(2, 1.0, {}))
+        both = FILE.stat().st_size + Path(f"{FILE}-wal").stat().st_size
+        assert main(["state", "list", str(FILE), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["size"] == both
 
 
 def test_what_nobody_has_had_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +113,7 @@ def test_scripts_get_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert record["states"] == [
         {
             "component": "count", "state": "total", "kind": "value", "key": "str", "value": "int",
-            "entries": 1, "bytes": 4,
+            "entries": 1, "bytes": 3,
         }
     ]  # fmt: skip
     assert record["sources"] == [{"task": "words[0] of 1", "position": 1}]
@@ -92,11 +141,6 @@ def test_positions_of_spouts_are_message_ids(
     position: bytes, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By partition where there are several; what nobody can read is in base64."""
-    from contextlib import closing
-
-    from stormlet.core.state.commits import Commit
-    from stormlet.state.stores import owned
-
     with closing(owned(FILE, "count")) as file:
         file.commit(Commit(1, 1.0, {"orders[0] of 1": position}))
     assert main(["state", "list", str(FILE)]) == 0
@@ -119,5 +163,5 @@ def test_a_run_leaves_what_list_shows(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["run", "flow.py", "--quiet"]) == 0
     assert main(["state", "list", str(FILE)]) == 0
     shown = capsys.readouterr().out
-    assert "count.total  value  str       int               3   12 B" in shown
+    assert "count.total  value  str       int               3    9 B" in shown
     assert "words[0] of 1  5" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -283,3 +284,13 @@ def test_an_epoch_whose_beginning_is_not_kept_is_refused(capsys: pytest.CaptureF
     assert main([*again, "--epoch", "2"]) == 1
     assert main(again) == 0
     assert "epoch 4 of counts.rocksdb again: nothing has happened\n" in capsys.readouterr().out
+
+
+def test_a_program_is_loaded_once() -> None:
+    """One may add to the topology of a module that it imports, which would have each component twice."""
+    text = OPENING + TOPOLOGY + SOURCES["iterable"] + CLOSING
+    Path("based.py").write_text(text)
+    write('from based import *\ntopology.bolt("more", print, counted.shuffle())\n')
+    assert run() == 0
+    del sys.modules["based"]
+    assert rerun("--epoch", "1") == 0

@@ -8,6 +8,7 @@ import pytest
 
 from stormlet.cli import main
 from stormlet.core.state.commits import Shape, StateId
+from stormlet.state.rocksdb.database import Database
 from tests.cli.state.kept import FILE, FLOW, flow, keep
 from tests.cli.state.test_changing import counts
 
@@ -35,6 +36,19 @@ def test_a_run_goes_on_in_it_and_anew(capsys: pytest.CaptureFixture[str]) -> Non
     (aside,) = Path().glob("counts.2*.rocksdb")
     assert counts(PLACE) == counts(aside) == {"a": 2, "b": 2, "c": 1}
     assert f"counts.rocksdb is kept as {aside.absolute()}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_a_directory_whose_first_run_was_killed_as_it_made_it_is_new(is_opened: bool) -> None:
+    """It is empty, or has a database of nothing."""
+    flow(FLOW.replace("counts.state", "counts.rocksdb"))
+    if is_opened:
+        Database(PLACE.absolute()).close()
+    else:
+        PLACE.mkdir()
+    assert main(["run", "flow.py", "--fresh"]) == 0
+    assert counts(PLACE) == {"a": 2, "b": 2, "c": 1}
+    assert not [*Path().glob("counts.2*.rocksdb")]
 
 
 def test_list_says_which_epoch_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:

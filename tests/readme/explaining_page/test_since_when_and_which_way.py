@@ -94,8 +94,9 @@ def depth(outlet: object) -> int:
 
 
 def calls_of(share: float) -> int:
-    """How many functions, of Python and of C, a small word count calls: a measure of its cost that no load disturbs."""
-    topology = Topology("word count", record_edges=share)
+    """How many functions, of Python and of C, a small word count calls: a measure of its cost that no load disturbs,
+    as its slices are not cut short on a slow machine."""
+    topology = Topology("word count", record_edges=share, slice=60.0)
     lines = topology.spout("lines", ["the cow jumped over the moon"] * 1000)
     words = topology.bolt("split", lambda line: iter(line.split()), lines.shuffle(), parallelism=2)
     counts = Counter[str]()

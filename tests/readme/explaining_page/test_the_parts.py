@@ -216,7 +216,7 @@ async def test_between_two_attempts() -> None:
         told = tree.explain()
     assert lines(told)[0].startswith("message of 'source', 'a', waits for its replay in ")
     line = refuse.__code__.co_firstlineno + 1
-    failed = f"failed in 'bolt' (task 3): LookupError('a'), raised in refuse (test_the_parts.py:{line})"
+    failed = f"failed in bolt[0]: LookupError('a'), raised in refuse (test_the_parts.py:{line})"
     assert [each.strip() for each in str(told).splitlines()[1:]] == [
         f"attempt 1 failed: {failed}",
         f"attempt 2 failed: {failed}",

@@ -254,7 +254,7 @@ async def test_when_a_value_is_returned() -> None:
     makes = Topology("makes")
     makes.bolt("some", lambda number=1: Forget(), makes.spout("values", [1]).shuffle())
     for topology, words in [
-        (finishes, "finish of 'some'"),
+        (finishes, r"finish of some\[0\]"),
         (asked, "next_tuple of"),
         (makes, "a bolt, Forget"),
     ]:
@@ -273,7 +273,7 @@ async def test_when_a_bolt_calls_from_a_thread(verb: str) -> None:
     asyncio's debug mode finds those calls too that come while the bolt is at work.
     """
 
-    refused = pytest.raises(RuntimeError, match=f"'bolt' .* call out.{verb}_threadsafe there")
+    refused = pytest.raises(RuntimeError, match=rf"bolt\[0\] .* call out.{verb}_threadsafe there")
 
     class Awaits(Bolt[str, object]):
         async def execute(self, tup: Tuple[str], out: Collector[object]) -> None:

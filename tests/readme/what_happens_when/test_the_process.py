@@ -31,7 +31,7 @@ ENDLESS = """
         raise ValueError("no")
 
     topology = Topology("endless", max_attempts=1)
-    numbers = topology.spout("numbers", itertools.count, max_spout_pending=1)
+    numbers = topology.spout("numbers", itertools.count(), max_spout_pending=1)
     topology.bolt("note", note, numbers.shuffle())
 """
 
@@ -61,9 +61,7 @@ def test_when_a_signal_comes(name: str, code: int, tmp_path: Path) -> None:
     twice, and does nothing under `nohup`. An embedded topology handles no signals: that is the host's affair.
     """
     number = signal.Signals[name]
-    (tmp_path / "flow.py").write_text(
-        dedent(ENDLESS).replace("itertools.count,", "itertools.count(),"), "utf-8"
-    )
+    (tmp_path / "flow.py").write_text(dedent(ENDLESS), "utf-8")
     with started(tmp_path) as process:
         wait_for(tmp_path / "noted")
         process.send_signal(number)
@@ -116,11 +114,31 @@ async def test_an_embedded_topology_handles_no_signals() -> None:
         assert [signal.getsignal(number) for number in signal.valid_signals()] == before
 
 
+@pytest.mark.parametrize("options", [[], ["--quiet"]])
+def test_when_the_output_is_closed(options: list[str], tmp_path: Path) -> None:
+    """Whoever reads the output of `python -m stormlet run` stops reading, as `head -1` does. The run is cancelled, the
+    exit code is 1, and standard error says why, also with `--quiet`.
+    """
+    text = dedent(ENDLESS).replace('"note", note', '"print", print')
+    (tmp_path / "flow.py").write_text(text, "utf-8")
+    command = [sys.executable, "-m", "stormlet", "run", "flow.py", *options]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert process.returncode == 1
+    assert errors.count("standard output is closed: cancelling\n") == 1
+
+
 def test_when_messages_are_given_up(tmp_path: Path) -> None:
     """A run at the command line has crashed, or ends with messages that were given up or left over. The exit code
     is 1, and the summary says how many.
     """
-    text = dedent(ENDLESS).replace("itertools.count,", "[1, 2],").replace('"note", note', '"fail", fail')
+    text = dedent(ENDLESS).replace("itertools.count(),", "[1, 2],").replace('"note", note', '"fail", fail')
     (tmp_path / "flow.py").write_text(text, "utf-8")
     with started(tmp_path) as process:
         _, errors = process.communicate(timeout=30)

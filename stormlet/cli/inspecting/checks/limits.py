@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
+from stormlet.core.shortened import counted
 from stormlet.drawing.anchoring import tracks
 from stormlet.model.components import BatchBolt
 from stormlet.model.configuration import Configuration
@@ -51,8 +52,9 @@ def overflowing_ackers(description: Description) -> Iterator[Finding]:
         yield Finding(
             "high water",
             None,
-            f"the spouts may have {pending:,} messages pending, but acker_high_water={configuration.acker_high_water} "
-            f"gives {room:,} trees room: the others fail with OVERFLOW",
+            f"the spouts may have {counted(pending, 'message')} pending, but "
+            f"acker_high_water={configuration.acker_high_water} gives {counted(room, 'tree')} room: "
+            f"the others fail with OVERFLOW",
             "raise acker_high_water, leave it out, or lower max_spout_pending",
         )
 
