@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from stormlet import Running, Topology
-from stormlet.report.connections import Connection
+from stormlet.report.connections import Connection, ConnectionState, lag_of
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSink
 from tests.connect.runs import KINDS, Consumer, connection, quick
@@ -132,3 +132,43 @@ async def test_the_lag_of_a_component_counts_each_message_once(profile: str, sim
         await consumer.until_empty()
         await sim.advance(seconds=6)
         assert running.statistics().components["orders"].lag == 0
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", KINDS)
+async def test_the_lag_is_unknown_while_the_broker_is_away(profile: str, sim: Simulation) -> None:
+    """Nobody must take what piles up there for nothing."""
+    consumer = Consumer(Broker(profile), quick)
+    seen: list[int | None] = []
+    async with consumer.run() as running:
+        for happens in (bool, lambda: consumer.broker.restart(10), lambda: consumer.publish(3), bool):
+            happens()
+            await sim.advance(seconds=8)
+            seen.append(running.statistics().components["orders"].lag)
+    assert seen[:2] == [0, None]
+    assert seen[-1] == 0
+
+
+def lost(**lag: int) -> Connection:
+    return Connection(address="there", state=ConnectionState.RECONNECTING, lag=lag)
+
+
+def ready(**lag: int) -> Connection:
+    return Connection(address="there", state=ConnectionState.READY, lag=lag)
+
+
+@pytest.mark.parametrize(
+    ("connections", "lag"),
+    [
+        ([ready(a=5), ready(b=7)], 12),
+        ([ready(a=5), lost(b=7)], None),
+        ([ready(a=5), lost(a=3)], 5),
+        ([ready(a=5, b=8), lost(b=7)], 13),
+        ([ready(a=5), lost()], 5),
+        ([lost(a=5)], None),
+        ([ready()], None),
+    ],
+)
+def test_a_lag_is_known_where_all_places_are_told_of(connections: list[Connection], lag: int | None) -> None:
+    """What a lost connection has said last is old; others may tell of the same place."""
+    assert lag_of(connections) == lag

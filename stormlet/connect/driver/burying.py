@@ -97,5 +97,11 @@ class Burying:
         error, context = unreadable.error, self._context
         reason = f"{type(error).__name__}: {error}"
         return Failure(
-            FailureKind.FAILED, context.component, context.task, reason, exception=error, permanent=True
+            FailureKind.FAILED,
+            context.component,
+            context.task,
+            reason,
+            exception=error,
+            permanent=True,
+            task_index=context.task_index,
         )

@@ -11,6 +11,7 @@ from typing import Final
 
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.status import Status
+from stormlet.core.shortened import counted
 
 PART: Final = 0.8
 """The part of the broker's time after which a message is given back: it may have waited in the client, too."""
@@ -38,9 +39,9 @@ class Overdue:
             given = self._holding.hand_back(self._clock() - self._after)
             if given:
                 self._status.warn(
-                    "%d messages are under way for %g s, and are given back, as the broker closes the connection "
-                    "after %g s: they come again",
-                    given,
+                    "%s been under way for %g s; given back, to come again, as the broker closes the connection "
+                    "after %g s",
+                    counted(given, "message has", "messages have"),
                     self._after,
                     self._most_held,
                 )

@@ -10,6 +10,7 @@ from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Session
 from stormlet.core.settlement.leases import Leases
+from stormlet.core.shortened import counted
 
 
 class Renewing:
@@ -35,8 +36,8 @@ class Renewing:
             due = leases.due(asked)
             if due.held_too_long:
                 self._status.warn(
-                    "%d messages were held for max_hold=%g s, and are given up to the broker",
-                    len(due.held_too_long),
+                    "%s held for max_hold=%g s, and given up to the broker",
+                    counted(len(due.held_too_long), "message was", "messages were"),
                     leases.max_hold,
                 )
             self._holding.withdraw([*due.lost, *due.held_too_long])  # at once: the broker may take its time

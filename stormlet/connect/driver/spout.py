@@ -44,6 +44,7 @@ from stormlet.connect.driver.traced import emit_traced
 from stormlet.connect.session import Capabilities, Delivery, Session, Settles, SourceContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.settlement.credit import Credit
+from stormlet.core.shortened import counted
 from stormlet.errors import EndOfStream
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.report.connections import Connection, ConnectionState
@@ -194,8 +195,8 @@ class SourceSpout(ReliableSpout[T]):
         try:
             if not await self._is_told(seconds):
                 self._status.warn(
-                    "%d settlements could not be brought to %s, which delivers these messages again",
-                    self._settling.untold,
+                    "%s could not be brought to %s, which delivers again what is not settled",
+                    counted(self._settling.untold, "settlement"),
                     self._address,
                 )
         finally:  # also when that is cut short, as by a kill

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from stormlet.connect.kafka.settings import Failures, logger
 from stormlet.core.settlement.prefix import Front, Prefix
+from stormlet.core.shortened import counted
 from stormlet.errors import ConnectionLost, NotSettled
 
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ class Partitions:
             errors = [exception.args[0]]
         if errors:
             logger.warning(
-                "%d partitions were given away before they could be committed, so that some messages come twice: %s",
-                len(offsets),
+                "%s given away without a last commit, so that some messages come twice: %s",
+                counted(len(offsets), "partition was", "partitions were"),
                 self._failures.words(errors[0]),
             )
 

@@ -118,5 +118,7 @@ class Pulls:
         status, left = status_of(message), headers.get("Nats-Pending-Messages")
         self._open = 0 if left is None else max(0, self._open - int(left))
         if left is None and status not in ("404", "408"):
-            said = headers.get("Description", "no such consumer")
+            # In an answer 503, newer servers have their subject in the place of a description.
+            description = None if status == "503" else headers.get("Description")
+            said = description or "no such consumer"
             self._refused = ConnectionLost(f"{self._connection.address}: {status} {said}")

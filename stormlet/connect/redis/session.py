@@ -25,6 +25,7 @@ from stormlet.connect.redis.entries import delivery, entries_of, sorted_out
 from stormlet.connect.redis.trimming import EVERY, trim
 from stormlet.connect.session import Delivery, Settlement
 from stormlet.core.settlement.prefix import Prefix
+from stormlet.core.shortened import counted
 from stormlet.errors import ConnectionLost
 
 logger = logging.getLogger("stormlet.connect")
@@ -125,7 +126,8 @@ class StreamSession:
         """Entries that were delivered before, each with how often; those that were deleted are acked."""
         group = self._group
         if gone:
-            logger.warning("%d entries of %r were deleted before they were done", len(gone), group.stream)
+            words = counted(len(gone), "entry was", "entries were")
+            logger.warning("%s deleted from %r without having been done", words, group.stream)
             await self._reader.call("XACK", group.stream, group.name, *gone)
         asked = [("XPENDING", group.stream, group.name, id, id, 1) for id, _ in there]
         counts = await self._reader.calls(asked)

@@ -195,7 +195,7 @@ async def test_entries_that_were_deleted_are_logged_and_forgotten(
         async with at.session(lease=60) as session:
             assert bodies(await all_of(session, 1)) == ["b"]
         assert list(await at.pending()) == [ids[1]]
-        assert "1 entries of" in caplog.text
+        assert "1 entry was deleted from" in caplog.text
 
 
 async def test_entries_of_the_dead_that_were_deleted_are_logged(
@@ -208,7 +208,7 @@ async def test_entries_of_the_dead_that_were_deleted_are_logged(
         await at.client.xdel(at.stream, id)
         assert await session.receive(10, 3 * LEASE) == []
         assert await at.pending() == {}
-        assert "1 entries of" in caplog.text
+        assert "1 entry was deleted from" in caplog.text
 
 
 async def test_an_ack_leaves_the_entry_unless_acked_ones_are_trimmed(valkey: Broker) -> None:
