@@ -13,6 +13,7 @@ from stormlet.bench.catalogue import WORKLOADS
 from stormlet.bench.rounds import Measured, Results, figure
 from stormlet.bench.state import without_state
 from stormlet.bench.workload import LoopName
+from stormlet.core.shortened import counted
 
 UNITS: Mapping[str, str] = {
     "tuples_per_s": "{:,.0f} tuples/s",
@@ -66,8 +67,8 @@ def _headline(rounds: int, loop: LoopName) -> str:
     how_often = "one round" if rounds == 1 else f"median of {rounds} rounds"
     return (
         f"stormlet {'compiled' if is_compiled() else 'interpreted'}, {platform.python_implementation()} "
-        f"{platform.python_version()}, {loop}, {os.cpu_count()} cores, {platform.platform(terse=True)}; "
-        f"{how_often} in which the workloads take turns."
+        f"{platform.python_version()}, {loop}, {counted(os.cpu_count() or 1, 'core')}, "
+        f"{platform.platform(terse=True)}; {how_often} in which the workloads take turns."
     )
 
 

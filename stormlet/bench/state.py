@@ -22,7 +22,8 @@ from stormlet.model.components import BoltBase, Collector
 from stormlet.model.state.declared import Value
 from stormlet.model.state.keyed import KeyedBolt, states_of
 from stormlet.runtime.run.handle import Running
-from stormlet.state.stores import ROCKSDB, owned
+from stormlet.state.places import ROCKSDB
+from stormlet.state.stores import owned
 from stormlet.topology import Topology
 
 KEYS = 1_000_000

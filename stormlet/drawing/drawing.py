@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from typing import Any, cast
 
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
+from stormlet.core.shortened import counted
 from stormlet.drawing.anchoring import anchors, tracks
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
@@ -82,11 +83,7 @@ def counts_of(plan: Plan) -> str:
         "task": sum(map(len, plan.tasks.values())),
         "acker": len(plan.ackers),
     }
-    return ", ".join(_counted(number, noun) for noun, number in numbers.items())
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return ", ".join(counted(number, noun) for noun, number in numbers.items())
 
 
 def declared_order(description: Description) -> list[str]:
@@ -154,7 +151,7 @@ def _function_name(key: Callable[[object], object]) -> str:
 
 def node_of(spec: SpoutSpec | BoltSpec) -> Node:
     """A component, with the number of its tasks and the way in which they run."""
-    details = [_counted(spec.parallelism, "task")]
+    details = [counted(spec.parallelism, "task")]
     if isinstance(spec, BoltSpec):
         if spec.concurrency > 1:
             details.append(f"{spec.concurrency:,} at a time")

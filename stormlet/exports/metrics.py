@@ -93,7 +93,7 @@ EPOCH: Final = _gauge("durable_epoch", "Number of the last epoch that is durable
 EPOCH_AGE: Final = _gauge("durable_epoch_age_seconds", "Time since that epoch was committed.")
 WITHHELD: Final = _gauge("withheld_messages", "Messages that are done, and whose epoch is not durable.")
 ENTRIES: Final = _gauge("state_entries", "Entries of a state of a bolt.", "state")
-BYTES: Final = _gauge("state_bytes", "Size of these entries, about.", "state")
+BYTES: Final = _gauge("state_bytes", "Size of their keys and values, about.", "state")
 
 METRICS: Final[tuple[Metric, ...]] = (
     *OF_TASKS.values(), *TIMES.values(), TASK_SECONDS, TASKS, EMITTED, TRANSFERRED, LAG, *EDGES.values(),
@@ -163,9 +163,10 @@ def _of_loop(name: str, statistics: Statistics) -> Found:
 
 
 def _of_epoch(name: str, epoch: EpochStatistics) -> Found:
-    yield EPOCH, (name,), epoch.number
+    if epoch.is_kept:
+        yield EPOCH, (name,), epoch.number
     yield WITHHELD, (name,), epoch.withheld
-    if epoch.age is not None:
+    if epoch.is_kept and epoch.age is not None:
         yield EPOCH_AGE, (name,), epoch.age
     for state, counts in epoch.states.items():
         yield ENTRIES, (name, state), counts.entries

@@ -27,8 +27,9 @@ from typing import Final
 import msgspec
 
 from stormlet.core.outcomes import spelt
+from stormlet.core.shortened import counted
 from stormlet.report.figures import ComponentFigures, Figures, TaskFigures
-from stormlet.report.limits import BACKLOG, BUSY, MOSTLY, ComponentFacts, Limits
+from stormlet.report.limits import BACKLOG, BUSY, LONG_CALL, MOSTLY, ComponentFacts, Limits
 
 
 class BottleneckKind(Enum):
@@ -147,7 +148,7 @@ def _places(view: Limits) -> Bottleneck | None:
     if len(bolt.tasks) > 1 and _is_uneven(bolt):
         return _uneven(view, id, bolt)
     if facts.has_threads:
-        return _threads(id, bolt, facts)
+        return _threads(view, id, bolt, facts)
     return _awaiting(view, id, bolt, facts)
 
 
@@ -169,21 +170,36 @@ def _awaiting(view: Limits, id: str, bolt: ComponentFigures, facts: ComponentFac
             f"{id!r} computes {percent(shares.executing)} of its time{_full(view, id)}: make its code cheaper, "
             f"{ELSEWHERE}",
         )
+    way_out = _time_limit(view, bolt) or f": raise its {_more_calls(facts)}"
     return _found(
         id,
         BottleneckKind.AWAITS,
-        f"{id!r} awaits {percent(shares.awaiting)} of its time{_full(view, id)}: raise its {_more_calls(facts)}",
+        f"{id!r} awaits {percent(shares.awaiting)} of its time{_full(view, id)}{way_out}",
     )
 
 
-def _threads(id: str, bolt: ComponentFigures, facts: ComponentFacts) -> Bottleneck:
+def _time_limit(view: Limits, bolt: ComponentFigures) -> str:
+    """The way out for calls that do not come back: more of them would only fill more places."""
+    seconds = view.figures.seconds
+    if bolt.executed or seconds < LONG_CALL:
+        return ""
+    return f", and none of its calls has come back in {seconds:.0f} s: give what they wait for a time limit"
+
+
+def _threads(view: Limits, id: str, bolt: ComponentFigures, facts: ComponentFacts) -> Bottleneck:
     number = facts.parallelism * facts.concurrency
     threads = "the thread" if number == 1 else f"all {number} threads"
+    limit = _time_limit(view, bolt)
+    way_out = (
+        f"{limit}, or cut their work into smaller pieces"
+        if limit
+        else f": raise its {_more_calls(facts)}, unless it computes in Python, where threads take turns"
+    )
     return _found(
         id,
         BottleneckKind.THREADS,
-        f"{threads} of {id!r} {'is' if number == 1 else 'are'} busy {percent(bolt.busiest.shares.busy)} of the time: "
-        f"raise its {_more_calls(facts)}, unless it computes in Python, where threads take turns",
+        f"{threads} of {id!r} {'is' if number == 1 else 'are'} busy {percent(bolt.busiest.shares.busy)} of the time"
+        f"{way_out}",
     )
 
 
@@ -233,7 +249,7 @@ def _source(view: Limits) -> Bottleneck | None:
     for id, spout in view.spouts.items():
         shares = spout.shares
         if shares.busy >= BUSY and (spout.is_ahead or _backlog(spout)):
-            waits = f" with {spout.lag:,} messages at its broker" if _backlog(spout) else ""
+            waits = f" with {counted(spout.lag or 0, 'message')} at its broker" if _backlog(spout) else ""
             return _found(
                 id,
                 BottleneckKind.SOURCE,
@@ -259,6 +275,9 @@ def _overflows(view: Limits) -> Bottleneck | None:
     return None
 
 
+WAIT: Final = ("message waits for its epoch", "messages wait for their epoch")
+
+
 def _pending(view: Limits) -> Bottleneck | None:
     limited = {id: max(map(_limited, (each, *each.tasks.values()))) for id, each in view.spouts.items()}
     id = max(limited, key=lambda id: limited[id], default=None)
@@ -274,10 +293,10 @@ def _pending(view: Limits) -> Bottleneck | None:
         return _found(
             id,
             BottleneckKind.EPOCHS,
-            f"{id!r} waits {share} of its time, and {epoch.withheld:,} messages wait for their epoch: lower "
+            f"{id!r} waits {share} of its time, and {counted(epoch.withheld, *WAIT)}: lower "
             f"epoch_messages or epoch_seconds, or raise max_spout_pending",
         )
-    are_pending = f"{spout.pending:,} messages are pending, and nothing is busy"
+    are_pending = f"{counted(spout.pending, 'message is', 'messages are')} pending, and nothing is busy"
     if not spout.pending:  # the run has ended
         are_pending = "its max_spout_pending was reached, and nothing was busy"
     return _found(

@@ -37,7 +37,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """The last error, without secrets."""
     lag: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     """Source: messages that the broker has and that are not settled, by partition; the sum is :attr:`total_lag`. Empty
-    if the broker does not say."""
+    if the broker does not say; while it is not reached, what it said last."""
     oldest: float | None = None
     """Source: seconds since the oldest message that is not settled came; None if all are."""
     buffered: int = 0
@@ -63,8 +63,8 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_lag(self) -> int | None:
-        """The lag of all partitions; None if the broker does not say."""
-        return sum(self.lag.values()) if self.lag else None
+        """The lag of all partitions; None if the broker does not say, and while it is not reached."""
+        return lag_of([self])
 
     @property
     def is_ready(self) -> bool:
@@ -74,9 +74,19 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
 def lag_of(connections: Iterable[Connection]) -> int | None:
     """Return the lag of several connections; a place that more than one tells of is counted once. None if no broker
-    says."""
+    says, or if the lag of some place is known only from a connection that is lost."""
+    places = lag_by_place(connections)
+    return sum(places.values()) if places else None
+
+
+def lag_by_place(connections: Iterable[Connection]) -> Mapping[str, int]:
+    """Return the lag of each place, as in :func:`lag_of`; empty if that of one is unknown."""
     places: dict[str, int] = {}
+    unreached: set[str] = set()
     for each in connections:
+        if each.state is ConnectionState.RECONNECTING:
+            unreached.update(each.lag)
+            continue
         for place, lag in each.lag.items():
             places[place] = max(lag, places.get(place, 0))
-    return sum(places.values()) if places else None
+    return places if unreached <= places.keys() else {}

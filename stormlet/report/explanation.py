@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from stormlet.core.outcomes import Failure, Outstanding, history_of, spelt
-from stormlet.core.shortened import printable, shortened
+from stormlet.core.shortened import counted, printable, shortened
 from stormlet.core.timeline import Timeline
 from stormlet.core.tracebacks import Call, stack_line
 
@@ -143,7 +143,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
             yield str(each)
         more = len(self.outstanding) - MOST_LINES
         if more > 0:
-            yield f"and {more:,} more tuples"
+            yield f"and {counted(more, 'more tuple')}"
 
     def _attempts(self) -> Iterator[str]:
         numbered = history_of(self.failures).numbered()

@@ -44,6 +44,8 @@ WAITED: Final = 0.1
 """The part of the time that producers wait for room, from which on a queue counts as crowded."""
 ENOUGH: Final = 50
 """Probes of the loop from which on they tell something; that many come in some seconds."""
+LONG_CALL: Final = 30.0
+"""Seconds without the end of a call, from which on a time limit is missing."""
 BACKLOG: Final = 10.0
 """Seconds of a source's work that wait at its broker, from which on it has more to give."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from stormlet.core.histogram import Histogram
 from stormlet.exports.metrics import BY_TASK, METRICS, measured
 from stormlet.report.health import Health, RunState
@@ -37,9 +39,11 @@ STATISTICS = Statistics(
 )
 
 
-def found(*, by_task: bool = False) -> dict[str, dict[tuple[str, ...], object]]:
+def found(
+    statistics: Statistics = STATISTICS, *, by_task: bool = False
+) -> dict[str, dict[tuple[str, ...], object]]:
     families: dict[str, dict[tuple[str, ...], object]] = {}
-    for metric, labels, value in measured("t", STATISTICS, HEALTH, by_task=by_task):
+    for metric, labels, value in measured("t", statistics, HEALTH, by_task=by_task):
         families.setdefault(metric.name, {})[labels] = value
     return families
 
@@ -55,6 +59,14 @@ def test_everything_that_is_measured_is_told() -> None:
     assert (told["loop_probes"], told["loop_late_probes"]) == ({("t",): 100}, {("t",): 20})
     assert told["state_bytes"] == {("t", "work.total"): 200}
     assert (told["pending_messages"], told["durable_epoch"]) == ({("t",): 7}, {("t",): 3})
+
+
+def test_an_epoch_that_is_kept_nowhere_is_not_called_durable() -> None:
+    """Its states are told of, and the messages that wait for its end."""
+    assert STATISTICS.epoch is not None
+    told = found(structs.replace(STATISTICS, epoch=structs.replace(STATISTICS.epoch, is_kept=False)))
+    assert not {"durable_epoch", "durable_epoch_age_seconds"} & told.keys()
+    assert told["withheld_messages"]
 
 
 def test_shares_of_time_add_up() -> None:

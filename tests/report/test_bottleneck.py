@@ -78,12 +78,14 @@ def sentence(case: Case) -> str:
     return str(found(case))
 
 
-AWAITS = Case(LIMITED, {"geocode": spent(awaiting=0.97, pending=9), "other": OTHER}, full=["geocode"])
+AWAITS = Case(
+    LIMITED, {"geocode": spent(awaiting=0.97, pending=9, executed=50), "other": OTHER}, full=["geocode"]
+)
 COMPUTES = Case(LIMITED, {"parse": spent(executing=0.91), "other": spent(executing=0.05)})
 LOOP = Case(LIMITED, {id: spent(executing=0.24) for id in ("a", "b", "c")} | {"d": spent(executing=0.26)})
 THREADS = Case(
     LIMITED,
-    {"resize": spent(executing=0.98, pending=9)},
+    {"resize": spent(executing=0.98, pending=9, executed=50)},
     {"resize": ComponentFacts(has_threads=True, concurrency=4)},
     full=["resize"],
 )
@@ -284,7 +286,7 @@ def test_a_bolt_that_computes_a_part_of_a_loop_that_has_time_left() -> None:
 def test_more_places_do_not_help_where_nothing_waits() -> None:
     """All calls that there may be are under way; more messages must be pending first."""
     facts = {"geocode": ComponentFacts(concurrency=8)}
-    bolts = {number: {"geocode": spent(awaiting=0.97, pending=number)} for number in (8, 9)}
+    bolts = {number: {"geocode": spent(awaiting=0.97, pending=number, executed=50)} for number in (8, 9)}
     kinds = [named(Case(LIMITED, bolts[number], facts))[0] for number in (8, 9)]
     assert kinds == [BottleneckKind.PENDING, BottleneckKind.AWAITS]
 
@@ -295,6 +297,49 @@ def test_a_single_thread_is_told_as_one() -> None:
     assert sentence(one).startswith(
         "the thread of 'resize' is busy 98 % of the time: raise its concurrency (now 1)"
     )
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (
+            replace(AWAITS, bolts={"geocode": spent(awaiting=0.97, pending=9)}),
+            "'geocode' awaits 97 % of its time ",
+        ),
+        (
+            replace(THREADS, bolts={"resize": spent(executing=0.98, pending=9)}),
+            "all 4 threads of 'resize' are busy 98 ",
+        ),
+    ],
+    ids=["awaits", "threads"],
+)
+def test_more_places_do_not_help_calls_that_do_not_come_back(case: Case, words: str) -> None:
+    """They would be filled, too."""
+    assert sentence(case).startswith(words)
+    assert ", and none of its calls has come back in 100 s: give what they wait for a time limit" in sentence(
+        case
+    )
+
+
+def test_threads_may_also_compute() -> None:
+    """There, a limit of time alone would not help."""
+    case = replace(THREADS, bolts={"resize": spent(executing=0.98, pending=9)})
+    assert sentence(case).endswith("a time limit, or cut their work into smaller pieces")
+
+
+def test_calls_of_another_task_have_come_back() -> None:
+    """The sentence is about all of a bolt."""
+    tasks = [spent(awaiting=0.98, pending=9), spent(awaiting=0.95, pending=9, executed=4000)]
+    case = Case(LIMITED, {"geocode": tasks}, {"geocode": ComponentFacts(parallelism=2)}, full=["geocode"])
+    assert "raise its concurrency (now 1) or parallelism (now 2)" in sentence(case)
+
+
+def test_a_call_may_take_seconds() -> None:
+    """In a short window, none may have come back."""
+    case = replace(AWAITS, bolts={"geocode": spent(awaiting=0.97, pending=9)})
+    for seconds, way_out in ((29.0, "raise its concurrency"), (31.0, "a time limit")):
+        figures = structs.replace(case.figures(), seconds=seconds)
+        assert way_out in str(bottleneck(figures, case.plan()))
 
 
 def test_tuples_of_one_task_may_take_longer() -> None:

@@ -198,7 +198,7 @@ async def test_a_dead_letter_is_emitted_again_once() -> None:
         works = True
         replays.begin(watched, 2)
         await asyncio.sleep(1)
-        assert watched.again[1].startswith("failed again: failed in 'refuse'")
+        assert watched.again[1].startswith("failed again: failed in refuse[0]")
         assert watched.again[2] == "acked"
         with pytest.raises(NotFound, match="emitted again already: acked"):
             replays.begin(watched, 2)

@@ -73,10 +73,16 @@ function fillWires(view, facts, edges) {
     (element, each) => write(element.lastElementChild, [rate(each.rate), each.fill === null ? "" : `queue ${percent(each.fill)}`, each.waited > 0.005 ? `waited ${percent(each.waited)}` : ""].filter((text) => text && text !== NONE).join(", ")));
 }
 
+// Unknown while the broker is not reached, and where it does not say.
+function lagOf({ state, lag }) {
+  const known = Object.values(lag);
+  return known.length && state !== "reconnecting" ? known.reduce((sum, each) => sum + each, 0) : null;
+}
+
 function fillConnections(view, connections) {
   const rows = Object.entries(connections);
   view.lines.hidden = !rows.length;
   keyed(view.connections, rows, ([task]) => task, ([task, each]) => h("tr", {}, h("th", { scope: "row" }, task), [each.address, "", "", "", "", "", ""].map((text) => h("td", {}, text))),
-    (element, [, each]) => [each.state, duration(each.since), count(Object.values(each.lag).reduce((sum, lag) => sum + lag, 0)), count(each.received), count(each.settled), each.error]
+    (element, [, each]) => [each.state, duration(each.since), count(lagOf(each)), count(each.received), count(each.settled), each.error]
       .forEach((text, i) => write(element.children[i + 2], text)));
 }

@@ -11,6 +11,10 @@ export function count(value) {
   return value === null || value === undefined ? NONE : whole.format(Math.round(value));
 }
 
+export function counted(value, one, more = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : more}`;
+}
+
 export function short(value) {
   if (value === null || value === undefined) return NONE;
   if (value < 10_000) return whole.format(Math.round(value));

@@ -1,7 +1,7 @@
 // The head of the page: which topology, how it is, how fresh this is; and the choice of window and view.
 
 import { h, keyed, mark, write } from "./dom.js";
-import { clock, count, duration, zone } from "./format.js";
+import { clock, count, counted, duration, zone } from "./format.js";
 import { go, linkTo, place, setToken, token } from "./place.js";
 import { ask, refresh, store } from "./store.js";
 
@@ -97,7 +97,7 @@ export function fillNotice(notice) {
 
 function ended(about) {
   if (about?.crash) return `Crashed: ${about.crash}`;
-  if (about?.state === "stopped") return `The topology has ended.${about.left_over ? ` ${count(about.left_over)} messages were left over.` : ""}`;
+  if (about?.state === "stopped") return `The topology has ended.${about.left_over ? ` ${counted(about.left_over, "message was", "messages were")} left over.` : ""}`;
   if (about?.state === "draining") return "It drains: no new messages, what is under way is finished.";
   if (about?.state === "inactive") return "It is not active: spouts are not asked for tuples.";
   return "";

@@ -1,7 +1,7 @@
 // Messages that were given up, with the cause.
 
 import { h, keyed, write } from "./dom.js";
-import { count } from "./format.js";
+import { counted } from "./format.js";
 import { ask, refresh } from "./store.js";
 import { place } from "./place.js";
 
@@ -12,7 +12,7 @@ export function letterList() {
 }
 
 export function fillLetters(view, { total, letters }, about) {
-  write(view.total, total ? `${count(total)} messages were given up; the last ${letters.length} are here${about?.values ? "" : ", without their values (--ui-show-values)"}.` : "No message was given up.");
+  write(view.total, total ? `${counted(total, "message was", "messages were")} given up; ${letters.length === 1 ? "the last one is" : `the last ${letters.length} are`} here${about?.values ? "" : ", without their values (--ui-show-values)"}.` : "No message was given up.");
   keyed(view.list, letters, (each) => String(each.number), (each) => make(each, about), update);
 }
 
@@ -22,7 +22,7 @@ function make(letter, about) {
     h("summary", {}, h("b", { class: "count" }, `#${letter.number}`), h("span", { class: "what" }, `${letter.component} ${letter.message_id}`), h("span", { class: "error" }, letter.cause), h("span", { class: "fate" })),
     letter.value === null ? null : h("p", {}, "value ", h("code", {}, letter.value)),
     letter.place ? h("p", {}, `raised in ${letter.place}`) : null,
-    h("p", {}, `${letter.attempts} attempts on stream ${letter.stream}:`),
+    h("p", {}, `${counted(letter.attempts, "attempt")} on stream ${letter.stream}:`),
     h("ol", {}, letter.history.map((each) => h("li", {}, each))), again);
 }
 

@@ -1,7 +1,7 @@
 // The attempts at a message as rows, what was executed in each as bars, all on one scale.
 
 import { h, keyed, mark, write } from "./dom.js";
-import { time } from "./format.js";
+import { counted, time } from "./format.js";
 
 const LETTER = 6.8; // pixels, as are the next ones
 const GAP = 6;
@@ -52,7 +52,7 @@ function fillRow(row, attempt, scale) {
   mark(row, "data-fate", attempt.failure ? "failed" : "open");
   write(title.firstElementChild, `attempt ${attempt.number}`);
   write(title.lastElementChild, attempt.failure ? `✕ after ${time(attempt.seconds)}: ${attempt.failure}` : `▶ for ${time(attempt.seconds)}`);
-  write(leftOut, attempt.left_out ? `${attempt.left_out} more executions are not shown` : "");
+  write(leftOut, attempt.left_out ? `${counted(attempt.left_out, "more execution is", "more executions are")} not shown` : "");
   leftOut.hidden = !attempt.left_out;
   const ends = attempt.began + attempt.seconds;
   place(lanes.firstElementChild, attempt.began, ends, scale);

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stormlet.drawing.drawing import grouping_words
 from stormlet.model.description import BoltSpec
 from stormlet.model.plan import ACKER
+from stormlet.report.connections import lag_by_place
 from stormlet.ui.storm.components import outputs
 from stormlet.ui.storm.rows import capacity, input_rows, window_words
 from stormlet.ui.storm.shapes import (
@@ -124,12 +125,9 @@ def lag(watched: Watched) -> Sequence[SpoutLag]:
     """Return how far each spout is behind its broker; those that do not know are left out."""
     found: list[SpoutLag] = []
     for id in watched.running.plan.description.spouts:
-        places: dict[str, int] = {}
-        scheme = ""
-        for each in (watched.statistics().components[id].connections or {}).values():
-            scheme = each.address.partition(":")[0].upper()
-            for place, behind in each.lag.items():
-                places[place] = max(behind, places.get(place, 0))
+        connections = (watched.statistics().components[id].connections or {}).values()
+        places = lag_by_place(connections)
         if places:
-            found.append(SpoutLag(id, scheme, places))
+            scheme = next(iter(connections)).address.partition(":")[0].upper()
+            found.append(SpoutLag(id, scheme, dict(places)))
     return found
