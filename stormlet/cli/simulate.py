@@ -14,6 +14,7 @@ from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.core.shortened import counted, escaped, printable
+from stormlet.errors import TargetError
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -26,6 +27,8 @@ stormlet simulate topology.py --seed 17 --faults 'kill:split[0]@3'
 stormlet simulate topology.py --allow order"""
 
 
+SEEDS = 1000
+"""Seeds of a simulation that names none."""
 Allowed: TypeAlias = Annotated[tuple[Kind, ...], Parameter(metavar="KIND", negative=(), show_default=False)]
 
 
@@ -34,7 +37,7 @@ def simulate(
     /,
     *,
     options: TargetOptions = DEFAULTS,
-    seeds: Annotated[Whole, Parameter(validator=Number(gte=1))] = 1000,
+    seeds: Annotated[Whole | None, Parameter(validator=Number(gte=1))] = None,
     seed: Annotated[Whole | None, Parameter(validator=Number(gte=0))] = None,
     faults: str = "",
     seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
@@ -52,9 +55,9 @@ def simulate(
     Parameters
     ----------
     seeds
-        Number of seeds, from 0.
+        Number of seeds, from 0; 1,000 by default.
     seed
-        This seed alone.
+        This seed alone, instead of ``--seeds``.
     faults
         Probability of each kind, as in 'kill=0.05 drop=0'; or the exact faults, as a failed run prints them; or none.
     seconds
@@ -62,9 +65,11 @@ def simulate(
     allow
         A kind of bug that is meant here, and not reported. May be repeated.
     """
+    if seed is not None and seeds is not None:
+        raise TargetError("--seed is one seed, and --seeds the number of seeds from 0; give one of them")
     layered = options.layered()
     topology = options.topology(target)
-    chosen = range(seeds) if seed is None else [seed]
+    chosen = [seed] if seed is not None else range(seeds or SEEDS)
     began = monotonic()
     try:
         report = simulate_topology(

@@ -119,6 +119,7 @@ def test_the_command_line_repeats_it_wherever_the_options_came_from(
             "there is no 'nobody[0]' here, only numbers[0], show",
         ),
         (["--seeds", "0"], "--seeds"),
+        (["--seed", "1", "--seeds", "5"], "give one of them"),
         (["--seed", "x"], "'x' is no whole number"),
         (["--set", "ackers=-1"], "ackers=-1"),
     ],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction
 from math import inf
 from typing import Any, cast
 
@@ -78,7 +78,8 @@ class BatchCancelled(asyncio.CancelledError):
 
 
 def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for a size or a time that is none; ``prepare`` may set them."""
+    """Raises :class:`~stormlet.errors.InvalidTopology` for a size or a time that is none, and for a
+    ``key`` or ``weight`` that is no plain method; ``prepare`` may set them."""
     if not is_int(bolt.size, 1) or not is_seconds(bolt.within) or not bolt.within:
         raise InvalidTopology(
             f"bolt {component!r}: a batch needs an int size >= 1 and a finite number of seconds within > 0, not "
@@ -89,6 +90,14 @@ def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
             f"bolt {component!r}: at_once= is how many batches are executed at a time, an int of at least 1, not "
             f"{bolt.at_once!r}"
         )
+    for name in ("key", "weight"):
+        method = getattr(bolt, name)
+        if not callable(method) or iscoroutinefunction(method):
+            raise InvalidTopology(
+                f"bolt {component!r}: {name} of {type(bolt).__name__} is called with each value, before its batch, and "
+                f"{'cannot be async' if callable(method) else f'cannot be {shortened(method)}'}; write "
+                f"def {name}(self, value)"
+            )
 
 
 class Batch:

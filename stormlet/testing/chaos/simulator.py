@@ -203,7 +203,9 @@ class Simulator:
         kit.run.witness.on_violation = broken.set
         fed = [task.name for task in kit.run.tasks.all_spouts if task.feed.passive]
         if fed and self._seconds is None:
-            raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
+            raise InvalidTopology(
+                f"{fed[0]} has no source: declare it with one, give it one with sources=, or say seconds="
+            )
         if self._seconds is not None:
             left = self._seconds - asyncio.get_running_loop().time()
             await _until_either(broken.wait(), asyncio.sleep(max(left, 0.0)))

@@ -89,7 +89,9 @@ class Soak:
     def _begin(self) -> None:
         spouts = self._run.tasks.all_spouts
         if fed := [task.name for task in spouts if task.feed.passive]:
-            raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=")
+            raise InvalidTopology(
+                f"{fed[0]} has no source: declare it with one, or give it one with sources="
+            )
         self._run.witness.timeout = spouts[0].context.config.message_timeout
 
     async def _soak(

@@ -21,7 +21,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
-from stormlet.errors import StartFailed
+from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.testing import SimulatedLoop
 from tests.cast import take_a_second
 from tests.helpers import now, run_to_end
@@ -444,6 +444,28 @@ async def test_a_size_that_prepare_sets_is_checked(size: Any, executor: Any) -> 
     numbers = topology.spout("numbers", range(4))
     topology.bolt("bolt", lambda: Sized(size), numbers.shuffle(), executor=executor)
     with pytest.raises(StartFailed, match="bolt 'bolt': a batch needs an int size >= 1"):
+        await run_to_end(topology)
+
+
+async def take(self: object, value: object) -> int:
+    """A key or a weight that is not there when it is needed."""
+    return 1
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+@pytest.mark.parametrize("name", ["key", "weight"])
+@pytest.mark.parametrize(("method", "words"), [(take, "cannot be async"), (5, "cannot be 5")])
+async def test_a_key_or_weight_that_is_no_plain_method_is_refused(
+    name: str, method: Any, words: str, executor: Any
+) -> None:
+    """Each input would be a batch of its own, by its coroutine, or fail."""
+    made = type("Made", (Sized,), {name: method})
+    topology = Topology("batches")
+    numbers = topology.spout("numbers", range(4))
+    topology.bolt("bolt", lambda: made(2), numbers.shuffle(), executor=executor)
+    with pytest.raises(
+        InvalidTopology, match=f"bolt 'bolt': {name} of Made is called with .* and {words}; write "
+    ):
         await run_to_end(topology)
 
 

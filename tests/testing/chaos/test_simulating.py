@@ -275,7 +275,9 @@ def test_sources_stand_in() -> None:
     topology = Topology("fed")
     fed = topology.spout("fed")
     topology.bolt("split", split, fed.shuffle())
-    with pytest.raises(InvalidTopology, match=r"fed\[0\] has no source: give it one with sources="):
+    with pytest.raises(
+        InvalidTopology, match=r"fed\[0\] has no source: declare it with one, give it one with sources="
+    ):
         simulate(topology, seeds=range(3))
     assert simulate(topology, seeds=range(3), sources={fed: ["a b"]}).counts["acked"] == 3
 

@@ -149,7 +149,9 @@ def test_a_spout_without_source() -> None:
     """The error says how to give it one."""
     topology = Topology("fed")
     topology.bolt("show", print, topology.spout("fed").shuffle())
-    with pytest.raises(InvalidTopology, match=r"fed\[0\] has no source: give it one with sources="):
+    with pytest.raises(
+        InvalidTopology, match=r"fed\[0\] has no source: declare it with one, or give it one with sources="
+    ):
         soak(topology)
 
 
