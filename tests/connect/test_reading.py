@@ -83,6 +83,42 @@ class DeafSession(ListSession):
         return {}
 
 
+class Parted(Listed):
+    """A source of two partitions, of which it has lost the second before it reads what is on its way of both."""
+
+    def __init__(self) -> None:
+        super().__init__("prefix", 10)
+
+    async def begin(self, address: Address, context: SourceContext) -> PartedSession:
+        return PartedSession("prefix", 10, context)
+
+
+class PartedSession(ListSession):
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        self._places = [context.assigned("first"), context.assigned("second")]
+        context.lost(self._places[1:])
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        for number, delivery in enumerate(deliveries := await super().receive(most, within)):
+            delivery.place = self._places[number % 2]
+            delivery.body = b"%d" % number
+        return deliveries
+
+
+async def test_what_comes_of_several_partitions_at_once_is_begun_of_those_that_it_has(
+    sim: Simulation,
+) -> None:
+    """In whatever order they come."""
+    topology, seen = Topology("parted"), list[bytes]()
+    read: Any = topology.spout("read", Parted(), outputs=bytes)
+    topology.bolt("see", seen.append, read.shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        assert connection(running, "read[0]").stale == 5
+    assert seen == [b"0", b"2", b"4", b"6", b"8"]
+
+
 async def test_a_client_that_swallows_a_cancellation_does_not_hold_up_the_end(sim: Simulation) -> None:
     """It is cancelled again: a cancellation comes once, and the next question would have to be asked for ever."""
     topology: Any = Topology("deaf")

@@ -43,7 +43,8 @@ class Holding:
         self._settling = settling
         self._status = status
         self._out = out
-        self._room = asyncio.Event()
+        self._room: asyncio.Event | None = None
+        """Set when there may be room, for the one who waits for it."""
         self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
 
     @property
@@ -89,10 +90,13 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        self._release(id)
+        # Each call counts here: it is made for each message, and compiled, the driver is what a message costs.
+        if self.leases is not None:
+            self.leases.release(id)
         held = self.receipts.take(id)
         if held is not None:
-            if held.place is not None and held.place.settle(held.number):
+            place = held.place
+            if place is not None and place.settle(held.number):
                 self._settling.note()
             self._over(id, held)
         return held
@@ -161,16 +165,19 @@ class Holding:
 
     def may_have_room(self) -> None:
         """There may be room for another message."""
-        self._room.set()
+        if self._room is not None:
+            self._room.set()
 
     async def wait_for_room(self, seconds: float) -> None:
         """Wait until there may be room, for so many seconds at most."""
-        self._room.clear()
+        self._room = room = asyncio.Event()
         try:
             async with asyncio.timeout(seconds):
-                await self._room.wait()
+                await room.wait()
         except TimeoutError:
             return
+        finally:
+            self._room = None
 
     # All that are held.
 
@@ -202,7 +209,8 @@ class Holding:
             self._out.wake()
         if self._awaited:
             self._tell_those_who_wait(id)
-        self._room.set()
+        if self._room is not None:
+            self._room.set()
         if self.all_are_read and self.is_over:
             self._out.wake()
 

@@ -159,14 +159,18 @@ class Reading:
 
     def _take_some(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
         """Take messages until this time; return how many."""
-        clock, is_given_away, add = self._clock, self._partitions.is_given_away, self._holding.add
+        clock, make, add = self._clock, self._held, self._holding.add
+        last: Prefix[Any] | None = None
+        is_given_away = False
         for number, delivery in enumerate(deliveries):
             if number % LOOKED_AT == 0 and number and clock() >= until:
                 return number
             place = delivery.place
-            if place is not None and is_given_away(place):
+            if place is not last:  # nothing is awaited here, so that none is given away meanwhile
+                last, is_given_away = place, place is not None and self._partitions.is_given_away(place)
+            if is_given_away:
                 self._status.stale += 1
-            elif not add(self._held(delivery, place, now)):
+            elif not add(make(delivery, place, now)):
                 self._status.redelivered += delivery.deliveries <= 1
         return len(deliveries)
 

@@ -45,7 +45,8 @@ class Settling:
     def done(self, receipt: Any) -> None:
         """A message is done."""
         self._next.done.append(receipt)
-        self.note()
+        if not self._noted.is_set():
+            self.note()
 
     def give_back(self, receipt: Any) -> None:
         """A message is to be delivered again, to anybody."""
