@@ -55,9 +55,10 @@ class Seen:
         return sorted({*self.stored.shapes, *self.stored.states})
 
     def named(self, name: str) -> Sequence[StateId]:
-        """The states of a component, or one state; raises :class:`~stormlet.errors.TargetError` if there is none."""
-        found = [each for each in self.states if each.component == name]
-        found = found or [each for each in self.states if str(each) == name]
+        """One state, or the states of a component; raises :class:`~stormlet.errors.TargetError` if there is none."""
+        # A component may be called as a state of another one; its own states have longer names.
+        found = [each for each in self.states if str(each) == name]
+        found = found or [each for each in self.states if each.component == name]
         if not found:
             known = ", ".join(cut(str(each)) for each in self.states) or "none at all"
             raise TargetError(f"{self.path} has no state {cut(name)!r}; it has {known}")

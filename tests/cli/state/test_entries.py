@@ -176,6 +176,14 @@ def test_get_needs_one_state(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'count' has several states; name one of count.prices, count.total" in capsys.readouterr().err
 
 
+def test_a_state_goes_before_a_component_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """The names of all states differ, so that each can be had."""
+    keep({"a": 1})
+    keep({"a": 20}, state=StateId("count.total", "sum"))
+    for name, value in {"count.total": "1", "count": "1", "count.total.sum": "20"}.items():
+        assert shown(capsys, "get", str(FILE), name, "a") == [value]
+
+
 def test_timers_are_seen_where_they_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     """A bolt with one state and timers is asked for that state."""
     keep({"a": 1})
