@@ -7,6 +7,8 @@ as absent. The advice in an error that refuses a component is a trait, too: only
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -71,10 +73,12 @@ def bolt_traits(logic: object) -> BoltTraits:
 
 def _declared(component: object, traits: type[Traits]) -> Traits:
     declaring = component_class(component) or what_is_called(component)
-    fields = msgspec.structs.fields(traits)
-    given = {each.name: getattr(declaring, each.name, None) for each in fields}
-    return traits(**{each.name: given[each.name] for each in fields if _is(given[each.name], each.type)})
+    given = {name: getattr(declaring, name, None) for name in traits.__struct_fields__}
+    kinds = _kinds(traits)
+    return traits(**{name: value for name, value in given.items() if isinstance(value, kinds[name])})
 
 
-def _is(value: object, kind: type) -> bool:
-    return isinstance(value, kind)
+@cache
+def _kinds(traits: type[msgspec.Struct]) -> Mapping[str, type]:
+    """The type of each trait. Annotations are read once: that takes longer than all else about a component."""
+    return {each.name: each.type for each in msgspec.structs.fields(traits)}
