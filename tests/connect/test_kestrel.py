@@ -91,7 +91,7 @@ async def test_lines_go_through_a_topology_and_back() -> None:
     words = topology.bolt("split", str.split, lines.shuffle())
     topology.bolt("send", kestrel.Set[list[str]](url, "words"), words.shuffle())
     async with topology.run():
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(server.left("words")) < 2 or server.left("sentences"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert server.left("words") == [b'["the","cow"]', b'["the","moon"]']

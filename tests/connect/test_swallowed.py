@@ -43,7 +43,7 @@ async def test_connections_of_kestrel_are_ended() -> None:
     client.close = lambda: None
     session = QueueSession("words", Any, client, 1)  # type: ignore[arg-type]
     await client.begun.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await session.close()
 
 
@@ -54,7 +54,7 @@ async def test_the_watch_of_nats_is_ended() -> None:
     connection._client = client
     connection._watching = asyncio.create_task(client.call())
     await client.begun.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await connection.close()
 
 
@@ -68,7 +68,7 @@ async def test_the_unblocking_of_a_read_of_redis_is_ended() -> None:
     session.interrupt()
     await control.begun.wait()
     reader.is_lost = True
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await session.close()
     await end([reading])
 
@@ -81,7 +81,7 @@ async def test_a_look_for_changes_of_postgres_is_ended() -> None:
     reading = asyncio.create_task(session.receive(1, 5.0))
     await slot.begun.wait()
     session.interrupt()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert not await reading
 
 

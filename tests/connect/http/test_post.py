@@ -319,7 +319,7 @@ async def test_an_answer_without_an_end_is_an_answer(service: Service) -> None:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
         url = f"http://127.0.0.1:{runner.addresses[0][1]}/orders"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await Sent(service, ["a", "b"], http.Post[str](url, timeout=1.0)).done()
     finally:
         await runner.cleanup()

@@ -276,7 +276,7 @@ async def test_an_interrupted_source_reads_nothing(shop: Place) -> None:
         waiting = asyncio.ensure_future(session.receive(1, 60))
         await asyncio.sleep(0.2)
         session.interrupt()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(20):
             assert await waiting == ()
         await session.settle(up_to(one))
         await insert(shop, 2)
@@ -298,7 +298,7 @@ async def test_an_interrupt_ends_a_look_that_takes_long(shop: Place, monkeypatch
         await asyncio.sleep(0.5)
         assert not waiting.done()
         session.interrupt()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             assert await waiting == ()
             await session.settle(up_to(first))
 
@@ -316,7 +316,7 @@ async def test_a_paused_source_returns_nothing(shop: Place) -> None:
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await session.resume([one.place])
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             assert ids(await waiting) == [2]
 
 
@@ -448,7 +448,7 @@ async def test_nothing_is_given_while_nobody_answers(shop: Place, logical: Postg
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(session.settle(up_to(first)))
                 second = tasks.create_task(session.receive(1, 60))
-                async with asyncio.timeout(2):
+                async with asyncio.timeout(20):
                     assert ids(await second) == [1]
             proxy.swallow()
             settling = asyncio.ensure_future(session.settle(up_to((await second)[0])))
