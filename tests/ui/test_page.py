@@ -173,6 +173,53 @@ async def test_a_topology_that_is_gone_is_said_to_be(browser: Any) -> None:
         await opened.__aexit__(None, None, None)
 
 
+def other() -> Topology:
+    topology = Topology("other")
+    topology.bolt("print", ignore, topology.spout("feed", numbers).shuffle())
+    return topology
+
+
+async def test_a_topology_that_ends_beside_others_stays_chosen(browser: Any) -> None:
+    """With its last picture, under its name; the others are there to be chosen, and are chosen by nobody else."""
+    page = ui.app()
+    async with run(busy(), 20) as running, run(other()) as second, at(page) as address:
+        with page.showing(running):
+            page.show(second)
+            opened = looking(browser, address, quiet=False)
+            look = await opened.__aenter__()
+            await look.page.wait_for_selector("tbody tr")
+        await look.until("document.getElementById('notice').innerText.includes('The topology is gone')")
+        assert "there is no topology 'busy'; there are other. This is the last" in await look.text("#notice")
+        choice = "document.querySelector('#header select').selectedOptions[0].innerText"
+        await look.until(f"{choice} === 'busy (gone)'")
+        assert await look.page.locator(".node").count() == 4
+        with page.showing(running):
+            await look.until("!document.getElementById('notice').innerText")
+            await look.until(f"{choice} === 'busy'")
+        await look.until("document.getElementById('notice').innerText.includes('The topology is gone')")
+        await look.page.select_option("#header select", "other")
+        await look.page.wait_for_selector(".node[data-id=feed]")
+        await look.page.go_back()
+        await look.until("document.getElementById('notice').innerText.includes('The topology is gone')")
+        assert await look.page.locator(".node:visible, tbody tr").count() == 0
+        await opened.__aexit__(None, None, None)
+
+
+async def test_a_link_to_a_topology_that_is_gone_shows_no_other(browser: Any) -> None:
+    """It says so, and what there is can be chosen."""
+    async with (
+        run(other()) as running,
+        at(ui.app(running)) as address,
+        looking(browser, f"{address}?topology=three", quiet=False) as look,
+    ):
+        await look.until("document.getElementById('notice').innerText.includes('The topology is gone')")
+        assert "there is no topology 'three'; there are other." in await look.text("#notice")
+        assert await look.page.locator("tbody tr").count() == 0
+        assert "topology=three" in look.page.url
+        await look.page.select_option("#header select", "other")
+        await look.page.wait_for_selector(".node[data-id=feed]")
+
+
 async def test_a_topology_that_has_ended_says_so(browser: Any) -> None:
     """While its host still shows it."""
     topology = Topology("short")

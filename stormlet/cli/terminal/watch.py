@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -65,9 +66,9 @@ class Watch:
                 await self._choose(after=None)
             if self.topology is not None:
                 await self._ask(self.topology)
+        except Gone as error:
+            await self._miss(str(error))
         except Unanswered as error:
-            if isinstance(error, Gone):
-                self.topology = None  # of those that are there, another one is chosen the next time
             self._fail(str(error))
         except (KeyError, TypeError, ValueError, AttributeError):
             self._fail(f"{self._server.address.base} answers as no page of this version of stormlet does")
@@ -80,13 +81,24 @@ class Watch:
             except Unanswered as error:
                 self._fail(str(error))
 
+    async def _miss(self, words: str) -> None:
+        """Say what is gone. A topology that was chosen stays chosen: it may come again."""
+        with suppress(Unanswered):
+            await self._list()
+        if self.topology not in self.others:
+            words = f"the topology is gone: {words}{'; t leads to another one' if self.others else ''}"
+        self._fail(words)
+
+    async def _list(self) -> None:
+        self.others = [each["id"] for each in await self._server.ask("api/v1/pages")]
+
     async def _choose(self, after: str | None) -> None:
         try:
-            ids = [each["id"] for each in await self._server.ask("api/v1/pages")]
+            await self._list()
         except Unanswered as error:
             self._fail(str(error))
             return
-        self.others = ids
+        ids = self.others
         if not ids:
             self._fail(f"no topology runs at {self._server.address.base} yet")
             return
@@ -105,6 +117,8 @@ class Watch:
         )  # fmt: skip
         if asked != (self.topology, self.window, self.component):
             return  # somebody has turned to something else meanwhile
+        if self._trouble:
+            self.graph = None  # what comes again may be another one of that name
         picture.take(change)
         if self._next is picture:
             self._next = None

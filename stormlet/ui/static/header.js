@@ -31,8 +31,9 @@ export function buildHeader(header) {
 
 export function fillHeader(view) {
   const about = store.values.get("about");
-  keyed(view.name, store.topologies.length ? store.topologies : [], (each) => each.id, (each) => h("option", { value: each.id }, each.name));
-  view.name.hidden = store.topologies.length < 2;
+  const choice = choices();
+  keyed(view.name, choice, (each) => each.id, (each) => h("option", { value: each.id }), (element, each) => write(element, each.words));
+  view.name.hidden = choice.length < 2;
   view.single.hidden = !view.name.hidden;
   view.name.value = place.topology;
   write(view.single, about?.name ?? "");
@@ -45,6 +46,17 @@ export function fillHeader(view) {
     button.hidden = !about?.changes || !{ activate: inactive, deactivate: running, drain: inactive || running }[button.dataset.operation];
   }
   tick(view);
+}
+
+function isThere() {
+  return store.topologies.some((each) => each.id === place.topology);
+}
+
+function choices() {
+  const names = store.topologies.map((each) => each.name);
+  const isAlone = (name) => names.indexOf(name) === names.lastIndexOf(name);
+  const all = store.topologies.map(({ id, name }) => ({ id, words: isAlone(name) ? name : id }));
+  return place.topology && !isThere() ? [{ id: place.topology, words: `${place.topology} (gone)` }, ...all] : all;
 }
 
 // Once a second, whether something has changed or not.
@@ -81,7 +93,7 @@ export function fillNotice(notice) {
   const about = store.values.get("about");
   const last = store.heard ? ` This is the last picture, of ${clock(store.heard)}.` : "";
   const words = {
-    gone: `The topology is gone: ${store.reason || "it has ended"}.${last}`,
+    gone: `${isThere() ? "" : "The topology is gone: "}${store.reason}.${last}`,
     lost: `No answer from the server${store.reason ? `: ${store.reason}` : ""}; asked again every 2 seconds.${last}`,
     locked: token() ? "The token is wrong." : "This page needs its token.",
   }[store.status] ?? ended(about);

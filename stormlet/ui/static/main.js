@@ -61,7 +61,7 @@ function draw() {
   fillHeader(header);
   fillTabs(tabs);
   fillNotice(notice);
-  if (!store.values.size) return;
+  if (!store.values.size) return clear();
   const data = { components: rows("c/"), subscriptions: withEnds(rows("e/")), tasks: [...rows("t/").values()] };
   fillSentence(sentence, store.values);
   graph.hidden = charts.hidden = !["overview", "component"].includes(place.view);
@@ -74,6 +74,12 @@ function draw() {
     shown = { key, fill };
   }
   shown.fill(data);
+}
+
+function clear() {
+  sentence.hidden = graph.hidden = charts.hidden = true;
+  main.replaceChildren();
+  shown = { key: "", fill() {} };
 }
 
 onChange((changed) => changed.size && draw());

@@ -19,11 +19,17 @@ export function setToken(text) {
 }
 
 export const place = { ...DEFAULTS };
+let first = ""; // the topology of an address that has none
 const listeners = [];
 
 function read() {
   const query = new URLSearchParams(location.search);
   for (const name of Object.keys(DEFAULTS)) place[name] = query.get(name) ?? DEFAULTS[name];
+  place.topology ||= first;
+}
+
+export function begin(topology) {
+  place.topology = first = topology;
 }
 
 export function address(changes) {

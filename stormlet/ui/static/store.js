@@ -1,7 +1,7 @@
 // What the server has said, and the questions that keep it fresh. An answer is finite: an open stream would hold up the
 // end of the host's server.
 
-import { place, token } from "./place.js";
+import { begin, place, token } from "./place.js";
 
 export const store = {
   values: new Map(),
@@ -15,6 +15,7 @@ export const store = {
 const RETRY = 2;
 const listeners = [];
 let key = ""; // what the values are of
+let valuesOf = ""; // the topology of them
 let revision = "";
 let timer = 0;
 let asking = null;
@@ -56,19 +57,20 @@ function apply(change) {
   return changed;
 }
 
+// One that was chosen stays chosen, also if it is gone.
 async function chooseTopology() {
   store.topologies = await asJson("pages");
-  const known = store.topologies.map((each) => each.id);
-  if (!known.includes(place.topology) && known.length) place.topology = known[0];
-  if (!known.length) throw Object.assign(new Error("no topology is running here"), { status: 404 });
+  if (!place.topology && store.topologies.length) begin(store.topologies[0].id);
+  if (!place.topology) throw Object.assign(new Error("no topology is running here"), { status: 404 });
 }
 
 async function poll(mine) {
   const now = JSON.stringify([place.topology, place.view, place.component, place.window]);
   const changed = new Set();
-  if (!place.topology || !store.topologies.length) await chooseTopology();
+  if (!place.topology || !store.topologies.length || store.status === "gone") await chooseTopology();
   const id = encodeURIComponent(place.topology);
-  if (store.graph?.topology !== place.topology) {
+  // What comes again may be another one of that name.
+  if (store.graph?.topology !== place.topology || !["live", "recorded"].includes(store.status)) {
     store.graph = { topology: place.topology, ...(await asJson(`pages/${id}/graph`)) };
     changed.add("graph");
   }
@@ -79,6 +81,7 @@ async function poll(mine) {
   const change = await asJson(`pages/${id}/changes?${query}`);
   if (mine !== asking) return null; // the reader has gone on
   key = now;
+  valuesOf = place.topology;
   for (const name of apply(change)) changed.add(name);
   store.status = change.pollSeconds === null ? "recorded" : "live";
   store.heard = Date.now();
@@ -89,13 +92,18 @@ async function poll(mine) {
 
 function failed(error) {
   if (error.status === 401) store.status = "locked";
-  else if (error.status === 404) {
-    store.status = "gone";
-    store.topologies = []; // it may come again, or another one
-  } else store.status = "lost";
+  else store.status = error.status === 404 ? "gone" : "lost";
+  if (store.status === "gone" && valuesOf !== place.topology) forget();
   store.reason = error.status ? error.message : "";
   tell(new Set(["status"]));
   return error.status === 401 ? null : RETRY;
+}
+
+// The last picture is of another topology.
+function forget() {
+  store.values.clear();
+  store.graph = store.heard = null;
+  key = "";
 }
 
 // The next question comes a while after the last answer: a slow server is not asked twice at a time.
@@ -107,6 +115,8 @@ export async function refresh() {
   try {
     seconds = await poll(mine);
   } catch (error) {
+    if (error.status === 404) await chooseTopology().catch(() => {}); // there may be others now
+    if (mine !== asking) return;
     seconds = failed(error);
   }
   if (mine === asking && seconds !== null) timer = setTimeout(refresh, seconds * 1000);

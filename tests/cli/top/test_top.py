@@ -175,6 +175,35 @@ async def test_a_topology_that_is_gone_leaves_its_last_picture(running: Running)
 
 
 @in_a_loop
+async def test_a_topology_that_ends_beside_others_stays_chosen(running: Running) -> None:
+    """Its last picture stays, too; another one comes when it is asked for, and the same one when it is there again."""
+    topology = Topology("other")
+    topology.bolt("print", print_nothing, topology.spout("feed").shuffle())
+    page = ui.app()
+    async with topology.run() as other, served(page) as server:
+        with page.showing(running):
+            top = top_of(server.port)
+            pilot = await top.__aenter__()
+            app = pilot.app
+            assert isinstance(app, Top)
+            page.show(other)
+        while not app.seen.trouble:
+            await app.look()
+        assert text_of(pilot, "trouble").startswith(
+            "the topology is gone: there is no topology 'busy'; there are other; t leads to another one; "
+            "this is the picture of "
+        )
+        await app.look()
+        assert names_of(pilot) == ["source", "check", "look-up", EVIL]
+        with page.showing(running):
+            await until(pilot, lambda: not app.seen.trouble)
+            assert app.seen.topology == "busy"
+        await pilot.press("t")
+        await until(pilot, lambda: names_of(pilot) == ["feed", "print"])
+        await top.__aexit__(None, None, None)
+
+
+@in_a_loop
 async def test_a_token_that_is_missing_or_wrong_is_asked_for(running: Running) -> None:
     """By the name of the variable, and without the one that was given."""
     async with served(ui.app(running, token=TOKEN)) as server:
