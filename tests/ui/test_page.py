@@ -528,6 +528,19 @@ async def test_every_heading_explains_itself(browser: Any) -> None:
         assert all(len(each) > 20 for each in helps)
 
 
+async def test_the_complete_latency_says_of_how_many_messages_it_is(browser: Any) -> None:
+    """The heading says that it is of samples, the cell has their number."""
+    async with shown(browser) as (look, _):
+        for column in ("complete_mean", "complete_p99"):
+            place = list(
+                await look.page.locator("th").evaluate_all("all => all.map(each => each.dataset.column)")
+            )
+            await look.page.hover(f'th[data-column="{column}"] button')
+            assert "at a time" in await look.text("#tip")
+            await look.page.hover(f'tr[data-id="source"] > :nth-child({place.index(column) + 1})')
+            await look.until("/^of \\d+ samples?$/.test(document.getElementById('tip').innerText)")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 async def test_it_fits_and_can_be_read(browser: Any, scheme: str, width: int) -> None:

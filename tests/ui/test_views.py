@@ -207,6 +207,17 @@ async def test_a_dead_letter_is_emitted_again_once() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_the_messages_that_were_measured_are_counted(sim: Simulation) -> None:
+    """As one is measured at a time, it is one of those that are emitted together."""
+    topology = Topology("measured")
+    topology.bolt("two", take_two_seconds, topology.spout("s", [1] * 9).shuffle(), concurrency=3)
+    async with topology.run() as running:
+        await sim.advance(minutes=1)
+        row: Any = page(running).values(View(window="all"))["c/s"]
+        assert (row.acked, row.complete_samples) == (9, 1)
+
+
+@pytest.mark.simulated_time
 async def test_each_value_says_where_it_is_from(sim: Simulation) -> None:
     """Default, the topology, the run, a place outside, a component."""
     topology = Topology("settings", ackers=2, idle_max=0.5)

@@ -1,6 +1,8 @@
 // The columns of tables: as Storm's UI has them, each with its meaning.
 
-import { count, percent, rate, time } from "./format.js";
+import { count, counted, percent, rate, time } from "./format.js";
+
+const samples = (row) => row.complete_samples ? `of ${counted(row.complete_samples, "sample")}` : null;
 
 export const COLUMNS = {
   id: { title: "Component", help: "Its name; the sign says how it is. A bolt stands below what it takes from." },
@@ -15,8 +17,8 @@ export const COLUMNS = {
   execute_p99: { title: "p99", help: "99 of 100 executes took no longer; at most 6 % too high.", show: time },
   executed: { title: "Executed", help: "Inputs that a bolt has executed in the window; control messages of __acker.", show: count },
   process_mean: { title: "Process", help: "Storm's process latency: the mean time from execute to the ack of the input.", show: time },
-  complete_mean: { title: "Complete", help: "Storm's complete latency: the mean time from the emit of a message to its ack, when its whole tree is done.", show: time },
-  complete_p99: { title: "p99", help: "99 of 100 messages were acked within this time; at most 6 % too high.", show: time },
+  complete_mean: { title: "Complete", help: "Storm's complete latency: the mean time from the emit of a message to its ack, when its whole tree is done. It is of samples: each task measures one message at a time. A cell has their number.", show: time, more: samples },
+  complete_p99: { title: "p99", help: "99 of 100 messages that were measured, one at a time in each task, were acked within this time; at most 6 % too high. A cell has their number.", show: time, more: samples },
   acked: { title: "Acked", help: "Messages of a spout whose trees are done; inputs that a bolt has acked; trees of __acker.", show: count },
   failed: { title: "Failed", help: "Attempts of a spout's messages that failed; inputs that a bolt has failed. A failed message is emitted again as often as max_attempts says.", show: count },
   dead_letters: { title: "Given up", help: "Messages that became dead letters.", show: count },

@@ -82,6 +82,7 @@ function update(view, element, row) {
     } else if (column === "shares") shares(cell.firstElementChild, row);
     else {
       write(cell, COLUMNS[column].show(row[column]));
+      mark(cell, "data-help", COLUMNS[column].more?.(row));
       mark(cell, "data-alert", (column === "failed" || column === "dead_letters") && row[column] > 0);
     }
   });

@@ -11,7 +11,7 @@ const MOST = 120;
 let seenOf = "";
 
 const SHOWS = { throughput: rate, latency: time, pending: count };
-const COMPLETE = ["Complete latency", "The median time from the emit of a message to its ack."];
+const COMPLETE = ["Complete latency", "The median time from the emit of a message to its ack, of samples: each task measures one message at a time."];
 const EXECUTE = ["Execute latency", "The median time of one execute."];
 const TITLES = {
   topology: { throughput: ["Acked", "Messages whose trees are done, in a second."], latency: COMPLETE, pending: ["Pending", "Messages without an outcome, now."] },

@@ -55,6 +55,8 @@ class Numbers(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     complete_p90: float | None = None
     complete_p99: float | None = None
     complete_max: float | None = None
+    complete_samples: int | None = None
+    """Messages of the window whose complete latency was measured."""
     lag: int | None = None
     """Messages that its brokers have and that are not settled."""
 

@@ -117,6 +117,7 @@ def _row(
         **_times("execute", figures.execute),
         **_times("process", figures.process),
         **_times("complete", figures.complete),
+        complete_samples=None if figures.complete is None else figures.complete.count,
     )
 
 
