@@ -93,6 +93,21 @@ async def test_a_bolt_that_fails_is_red_and_its_traceback_can_be_read(browser: A
         assert int((await look.text(".failure .count"))[:-1]) > 0
 
 
+async def test_more_kinds_of_errors_than_are_shown_are_counted(browser: Any) -> None:
+    """The last ones are shown; dead letters are kinds of their own."""
+
+    def refuse(number: int) -> None:
+        raise type(f"Error{number}", (Exception,), {})
+
+    topology = Topology("kinds", max_attempts=1)
+    topology.bolt("refuse", refuse, topology.spout("source", range(60)).shuffle())
+    async with topology.run(dead_letters=ignore) as running:
+        await running.finished()
+    async with at(ui.app(running)) as address, looking(browser, f"{address}?view=errors") as look:
+        await look.page.wait_for_selector(".failure")
+        assert await look.text("main .note") == "The last 50 of 120 kinds are here."
+
+
 async def test_a_slow_bolt_fills_its_queue(browser: Any) -> None:
     """The level stands high, its pattern changes, and the line that leads there is marked."""
     async with shown(browser) as (look, _):

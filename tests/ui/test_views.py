@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from stormlet.ui.watched import Watched
 from tests.cast import Hold, Slow, ignore
 
 END = object()
+PAGE = Path(__file__).parents[2] / "docs/page.md"
 SECRET = "a-value-that-nobody-should-see"
 
 
@@ -177,6 +179,24 @@ async def test_dead_letters_have_their_cause(sim: Simulation) -> None:
         assert "test_views.py" in letters.letters[0].place
         assert len(letters.letters[0].history) == 2
         assert letters.letters[0].value is None
+
+
+@pytest.mark.simulated_time
+async def test_as_many_letters_and_errors_are_shown_as_the_docs_say(sim: Simulation) -> None:
+    """The last ones; the handle has the others that are kept."""
+
+    def refuse(number: int) -> None:
+        raise type(f"Error{number % 60}", (Exception,), {})
+
+    topology = Topology("refusing", max_attempts=1)
+    topology.bolt("refuse", refuse, topology.spout("numbers", range(110)).shuffle())
+    async with topology.run() as running:
+        await sim.advance(minutes=1)
+        letters: Any = page(running).values(View("letters"))["letters"]
+        failures: Any = page(running).values(View("errors"))["failures"]
+        assert (len(letters.letters), letters.total, len(running.dead_letters)) == (100, 110, 110)
+        assert (len(failures), len(running.failures())) == (50, 60)
+    assert "the last 50 kinds of errors, and the last 100 dead letters" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.simulated_time

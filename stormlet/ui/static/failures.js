@@ -6,12 +6,14 @@ import { linkTo } from "./place.js";
 
 export function failureList(title, { named = false } = {}) {
   const list = h("div", { class: "failures" });
-  const none = h("p", { class: "note" }, "Nothing has failed.");
+  const none = h("p", { class: "note" });
   return { element: h("section", { class: "card" }, h("h2", {}, title), none, list), list, none, named };
 }
 
-export function fillFailures(view, failures) {
-  view.none.hidden = failures.length > 0;
+export function fillFailures(view, failures, total = failures.length) {
+  const more = failures.length < total ? `The last ${failures.length} of ${total} kinds are here.` : "";
+  write(view.none, failures.length ? more : "Nothing has failed.");
+  view.none.hidden = !view.none.textContent;
   keyed(view.list, failures, (each) => [each.component, each.what, each.kind, each.place].join("\n"), (each) => make(view, each), update);
 }
 
