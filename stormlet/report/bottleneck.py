@@ -29,7 +29,16 @@ import msgspec
 from stormlet.core.outcomes import spelt
 from stormlet.core.shortened import counted
 from stormlet.report.figures import ComponentFigures, Figures, TaskFigures
-from stormlet.report.limits import BACKLOG, BUSY, LONG_CALL, MOSTLY, ComponentFacts, Limits
+from stormlet.report.limits import (
+    BACKLOG,
+    BUSY,
+    CROWDED,
+    FULL_QUEUE,
+    LONG_CALL,
+    MOSTLY,
+    ComponentFacts,
+    Limits,
+)
 
 
 class BottleneckKind(Enum):
@@ -240,9 +249,17 @@ def _more_calls(facts: ComponentFacts) -> str:
 
 
 def _full(view: Limits, id: str) -> str:
-    number = len(view.crowded(id))
-    words = {0: "", 1: " and the queue before it is full", 2: " and both queues before it are full"}
-    return words.get(number, f" and {number} queues before it are full")
+    edges = view.crowded(id)
+    if not edges:
+        return ""
+    full = sum(each.fullest >= FULL_QUEUE for each in edges)
+    if full:
+        words = {1: "the queue before it is full", 2: "both queues before it are full"}
+        return f" and {words.get(full, f'{full} queues before it are full')}"
+    fullest = max(each.fullest for each in edges)
+    if fullest >= CROWDED:
+        return f" and the queue before it is {percent(fullest)} full"
+    return f" and its inputs wait for room {percent(max(each.waited for each in edges))} of the time"
 
 
 def _source(view: Limits) -> Bottleneck | None:

@@ -38,6 +38,8 @@ HELD_UP: Final = 0.25
 """The part of its time from which on a source counts as held up."""
 MOSTLY: Final = 0.5
 """The part from which on one thing alone is the reason."""
+FULL_QUEUE: Final = 0.9
+"""The fill of a queue from which on it is called full."""
 CROWDED: Final = 0.5
 """The fill of a queue from which on its producers are about to wait."""
 WAITED: Final = 0.1

@@ -276,6 +276,28 @@ def test_the_full_queues_before_it_are_counted(number: int, words: str) -> None:
     assert f"97 % of its time and {words} full: raise" in str(one)
 
 
+@pytest.mark.parametrize(
+    ("fullest", "waited", "words"),
+    [
+        (1.0, 0.5, "the queue before it is full"),
+        (0.9, 0.0, "the queue before it is full"),
+        (0.62, 0.5, "the queue before it is 62 % full"),
+        (0.5, 0.0, "the queue before it is 50 % full"),
+        (0.1, 0.3, "its inputs wait for room 30 % of the time"),
+    ],
+)
+def test_a_queue_is_called_as_full_as_it_is(fullest: float, waited: float, words: str) -> None:
+    """Where it is emptier now, the part of the time is told in which somebody has waited for room."""
+    figures = AWAITS.figures()
+    edges = [
+        structs.replace(each, fullest=fullest, waited=waited)
+        for each in figures.edges
+        if each.consumer == "geocode"
+    ]
+    one = bottleneck(structs.replace(figures, edges=edges), AWAITS.plan())
+    assert f"97 % of its time and {words}: raise" in str(one)
+
+
 def test_a_bolt_that_computes_a_part_of_a_loop_that_has_time_left() -> None:
     """Its own code is what takes long, whatever its places are."""
     case = Case(LIMITED, {"parse": spent(executing=0.5, awaiting=0.35)}, held=(0.6, 0.5), full=["parse"])
