@@ -38,6 +38,8 @@ def top(url: str = USUAL, /) -> int:
         return FAILED
     if not sys.stdout.isatty():
         raise InvalidConfiguration("top needs a terminal; elsewhere, ask the REST, or 'run --json-summary'")
+    if not sys.stderr.isatty():
+        raise InvalidConfiguration("top draws on standard error, which is no terminal here; leave '2>' out")
     Top(server).run()
     return 0
 

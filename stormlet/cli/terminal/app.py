@@ -12,10 +12,11 @@ from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 from textual.widgets import ContentSwitcher, DataTable, Footer, Input, Static
 
 from stormlet.cli.terminal.asking import Server
-from stormlet.cli.terminal.columns import COLUMNS, legend
+from stormlet.cli.terminal.columns import COLUMNS, legend, short_legend
 from stormlet.cli.terminal.component import Component
 from stormlet.cli.terminal.picture import Row
 from stormlet.cli.terminal.table import MOST, Line, Table
@@ -24,6 +25,8 @@ from stormlet.cli.terminal.wiring import HEADINGS, branches, cells
 from stormlet.core.shortened import counted, cut, printable
 
 WINDOW_WORDS: Final = {"1m": "1 min", "10m": "10 min", "1h": "1 h", "all": "all"}
+SMALL: Final = 16
+"""Lines up to which the table needs those of others."""
 
 
 class Top(App[None]):
@@ -41,10 +44,15 @@ class Top(App[None]):
     #component .heading { height: auto; padding: 0 1; }
     #tasks { height: auto; max-height: 35%; margin-bottom: 1; }
     #errors { height: auto; max-height: 30%; }
+    .small #sentence { max-height: 2; }
+    .small #note { max-height: 1; }
+    .small #filter { height: 1; border: none; }
+    .small DataTable { scrollbar-size-horizontal: 0; }
     #trace { height: 1fr; min-height: 4; padding: 0 1; border-top: solid $panel; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
         Binding("space", "pause", "Pause"),
         Binding("g", "graph", "Graph/table"),
         Binding("greater_than_sign,full_stop", "sort(1)", "Sort by next", key_display=">"),
@@ -65,6 +73,7 @@ class Top(App[None]):
         self.with_system = False
         self.sorted_by: tuple[int, bool] | None = None
         """The column, and True if the largest come first."""
+        self._is_small = False
         self._wake = asyncio.Event()
         self._table, self._component = Table("components"), Component()
         self._head, self._sentence, self._trouble = (
@@ -93,6 +102,12 @@ class Top(App[None]):
         self._table.focus()
         self.draw()
         self.run_worker(self._keep_looking())
+
+    def on_resize(self, event: Resize) -> None:
+        """Give the table the lines that it needs."""
+        self._is_small = event.size.height <= SMALL
+        self.screen.set_class(self._is_small, "small")
+        self.draw()
 
     async def _keep_looking(self) -> None:
         while True:
@@ -137,7 +152,9 @@ class Top(App[None]):
             (f"window {WINDOW_WORDS[self.seen.window]}", ""),
         ]
         if len(self.seen.others) > 1:
-            parts.insert(1, (f"one of {len(self.seen.others)}", ""))
+            # Of two with one name the id tells which it is.
+            which = "" if about["id"] == about["name"] else f"{about['id']}, "
+            parts.insert(1, (f"{which}one of {len(self.seen.others)}", ""))
         if self.paused:
             parts.append((" PAUSED ", "reverse"))
         return Text("   ").join(Text(*each) for each in parts)
@@ -160,8 +177,16 @@ class Top(App[None]):
             self._table.show(columns, lines)
             shown, total = len(lines), len(rows)
             words = printable(graph["missing"]) if graph else self._sort_words()
-        more = "" if shown == total else f"{shown} of {total:,} shown; sort or filter to see others.  "
-        self._note.update(Text.assemble(more, words, "  " if words else "", legend()))
+        more = "" if shown == total else f"{shown} of {total:,} shown; sort or filter to see others."
+        if not total and self._filter.value:
+            more = cut(f"No component has {self._filter.value!r} in its name.")
+        self._note.update(self._note_of(more, words))
+
+    def _note_of(self, *words: str) -> Text:
+        said = [each for each in words if each]
+        if self._is_small:
+            return Text(said[0], no_wrap=True, overflow="ellipsis") if said else short_legend()
+        return Text("  ").join([*map(Text, said), legend()])
 
     def _branches(self, graph: Any) -> list[Line]:
         picture = self.seen.picture

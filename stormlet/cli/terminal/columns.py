@@ -35,6 +35,14 @@ SHARES: Final = {
     "limited": ("=", "magenta"),
     "idle": ("·", "bright_black"),
 }
+SHORT: Final = {
+    "executing": "exec",
+    "awaiting": "await",
+    "blocked": "block",
+    "limited": "limit",
+    "idle": "idle",
+}
+"""The names of the same where there is little room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,12 @@ def shares_of(row: Row, width: int = BAR) -> Text:
 def legend() -> Text:
     """Return the meaning of the signs in a bar."""
     parts = [((sign, colour), f" {name}   ") for name, (sign, colour) in SHARES.items()]
+    return Text.assemble(*(each for pair in parts for each in pair))
+
+
+def short_legend() -> Text:
+    """Return the same for few columns."""
+    parts = [((sign, colour), f" {SHORT[name]} ") for name, (sign, colour) in SHARES.items()]
     return Text.assemble(*(each for pair in parts for each in pair))
 
 

@@ -31,10 +31,10 @@ async def running() -> AsyncGenerator[Running]:
 
 
 @asynccontextmanager
-async def top_of(port: int) -> AsyncGenerator[Pilot[None]]:
+async def top_of(port: int, size: tuple[int, int] = (140, 34)) -> AsyncGenerator[Pilot[None]]:
     """The view of the page at a port, once it has a picture or says why it has none."""
     app = Top(Server(read_address(str(port), {})))
-    async with app.run_test(size=(140, 34)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: bool(app.seen.picture or app.seen.trouble))
         yield pilot
 
@@ -102,6 +102,53 @@ async def test_it_shows_those_whose_name_is_asked_for(running: Running) -> None:
         await pilot.press("escape")
         assert len(names_of(pilot)) == 4
         assert not pilot.app.query_one(Input).display
+
+
+@in_a_loop
+async def test_a_filter_that_finds_nothing_says_so(running: Running) -> None:
+    """In the words that were typed."""
+    async with top_on(running) as pilot:
+        await pilot.press("slash", *"look", "2")
+        assert names_of(pilot) == []
+        assert text_of(pilot, "note").startswith("No component has 'look2' in its name.  █ executing")
+
+
+@in_a_loop
+async def test_a_small_terminal_has_its_lines_for_the_table(running: Running) -> None:
+    """All components are seen on ten lines, also when a column is sorted by; a larger one has the whole legend."""
+    async with served(ui.app(running)) as server, top_of(server.port, (40, 10)) as pilot:
+        await until(pilot, lambda: "look-up" in text_of(pilot, "sentence"))
+        await pilot.pause()
+        table = pilot.app.query_one("#components", DataTable)
+        assert table.scrollable_content_region.height >= 5
+        assert text_of(pilot, "note").startswith("█ exec ▒ await ")
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        assert text_of(pilot, "note").startswith("Rate: of a spout")
+        assert table.scrollable_content_region.height >= 5
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        assert text_of(pilot, "note").endswith("· idle   ")
+
+
+@in_a_loop
+async def test_ctrl_c_ends_it(running: Running) -> None:
+    """Also while a filter is typed, where it copies elsewhere."""
+    async with top_on(running) as pilot:
+        await pilot.press("slash", "l", "ctrl+c")
+        await pilot.pause()
+        assert not pilot.app.is_running
+
+
+@in_a_loop
+async def test_two_topologies_of_one_name_are_told_apart(running: Running) -> None:
+    """By the id of the second one."""
+    async with busy().run() as other, served(ui.app(running, other)) as server, top_of(server.port) as pilot:
+        assert text_of(pilot, "head").startswith("busy   one of 2   running")
+        await pilot.press("t")
+        await until(pilot, lambda: text_of(pilot, "head").startswith("busy   busy-2, one of 2   running"))
+        other.stop()
+        other.stop()
 
 
 @in_a_loop
@@ -221,6 +268,17 @@ def test_it_says_that_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None
     """Before the terminal is taken."""
     assert main(["top", "127.0.0.1:9"]) == 1
     assert capsys.readouterr().err == "stormlet: http://127.0.0.1:9/ does not answer: Connection refused\n"
+
+
+@in_a_loop
+async def test_it_needs_a_terminal_to_draw_on(
+    running: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which is that of standard error: the screen would stay black."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    async with served(ui.app(running)) as server:
+        assert await asyncio.to_thread(main, ["top", str(server.port)]) == 2
+    assert "top draws on standard error, which is no terminal here; leave '2>' out" in capsys.readouterr().err
 
 
 def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
