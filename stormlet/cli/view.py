@@ -50,7 +50,7 @@ async def _serve(snapshot: Snapshot, ui: str) -> None:
     from stormlet.ui.snapshot import Recorded
 
     bind = read_bind(ui, "--ui")
-    check_bind(bind, None, "a snapshot is shown to this machine alone")
+    check_bind(bind, None, "leave the address out, as a snapshot is shown to this machine alone")
     async with serving(recorded_app(Recorded(snapshot)), listening(bind)) as address:
         print(f"page: {address}", file=sys.stderr, flush=True)
         await asyncio.Event().wait()

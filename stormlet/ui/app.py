@@ -9,6 +9,7 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -30,6 +31,23 @@ from stormlet.ui.views.view import LivePage, Page, Shows
 FAST = 1
 """The level of compression that takes the least time."""
 WAY_OUT = "see api/v1/openapi.json for what there is"
+
+
+class AnyText(Convertor[str]):
+    """The name of a component in an address: Starlette's convertor of paths takes no second line."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """Return it as it is."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return it as it is."""
+        return value
+
+
+register_url_convertor("stormlet_text", AnyText())
 
 
 class App:
@@ -177,7 +195,7 @@ def _storm_routes(api: StormApi) -> Sequence[Route]:
         Route("/api/v1/cluster/summary", api.cluster),
         Route("/api/v1/topology/summary", api.topologies),
         Route("/api/v1/topology/{id}", api.topology),
-        Route("/api/v1/topology/{id}/component/{component:path}", api.component),
+        Route("/api/v1/topology/{id}/component/{component:stormlet_text}", api.component),
         Route("/api/v1/topology/{id}/visualization", api.visualization),
         Route("/api/v1/topology/{id}/metrics", api.metrics),
         Route("/api/v1/topology/{id}/lag", api.lag),

@@ -32,6 +32,10 @@ class Bind(msgspec.Struct, frozen=True):
 def read_bind(text: str, where: str) -> Bind:
     """Read ``[HOST:]PORT``; raise :class:`~stormlet.errors.InvalidConfiguration`, which ``where`` opens."""
     host, colon, port = text.rpartition(":")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise InvalidConfiguration(
+            f"{where} {text}: write an address with colons in brackets, and a port, such as [::1]:8080"
+        )
     host = host.removeprefix("[").removesuffix("]")
     if not port.isdecimal() or not port.isascii() or int(port) > 65_535 or (colon and not host):
         raise InvalidConfiguration(
@@ -42,11 +46,10 @@ def read_bind(text: str, where: str) -> Bind:
 
 def check_bind(bind: Bind, token: str | None, advice: str) -> None:
     """Raise :class:`~stormlet.errors.InvalidConfiguration` for an address that others reach, without a token;
-    ``advice`` says how to set one."""
+    ``advice`` says what to do."""
     if token is None and not is_loopback(bind.host):
         raise InvalidConfiguration(
-            f"the page would be open to all who reach {bind.host}, and shows what the topology works on; {advice}, or "
-            f"leave the address out to have it for this machine alone"
+            f"the page would be open to all who reach {bind.host}, and shows what the topology works on; {advice}"
         )
 
 

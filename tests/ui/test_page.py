@@ -159,6 +159,14 @@ async def test_a_link_restores_what_was_seen(browser: Any) -> None:
         await look.page.wait_for_selector(".component h1")
 
 
+async def test_a_view_that_there_is_not_is_the_first_one(browser: Any) -> None:
+    """As in a link that was cut off; so is a window."""
+    async with shown(browser, "?view=zzz&window=5") as (look, _):
+        assert await look.page.get_attribute('[data-tab="overview"]', "aria-current") == "page"
+        assert await look.page.get_attribute('[data-window="10m"]', "aria-pressed") == "true"
+        assert await look.text("#notice") == ""
+
+
 async def test_its_end_is_said_and_the_last_picture_stays(browser: Any) -> None:
     """The server is gone, with the process; what was there last is still to be seen."""
     async with run(busy(), 20) as running:

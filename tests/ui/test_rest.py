@@ -139,6 +139,17 @@ async def test_a_component_has_its_errors(client: httpx.AsyncClient) -> None:
 
 
 @in_a_loop
+@pytest.mark.parametrize("name", ["two\nlines", "end\n", "a/b", "ü \u2028"])
+async def test_any_name_has_its_page(name: str) -> None:
+    """Also one of several lines."""
+    topology = Topology("names")
+    topology.bolt(name, str, topology.spout("source", [1]).shuffle())
+    async with topology.run() as running, asked(ui.app(running)) as client:
+        page = (await client.get(f"/api/v1/topology/names/component/{in_url(name)}")).json()
+        assert page["id"] == name
+
+
+@in_a_loop
 async def test_any_name_comes_back_as_it_is(client: httpx.AsyncClient) -> None:
     """In addresses it is encoded."""
     page = (await client.get(f"/api/v1/topology/busy/component/{in_url(EVIL)}")).json()

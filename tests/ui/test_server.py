@@ -53,11 +53,20 @@ def test_what_is_no_port_is_refused(text: str) -> None:
         read_bind(text, "--ui")
 
 
+@pytest.mark.parametrize("text", ["::1", "::", "::1:8080", "fe80::1:80", "[::1:80", "::1]:80"])
+def test_an_address_with_colons_needs_brackets(text: str) -> None:
+    """Else its end is taken for the port."""
+    with pytest.raises(
+        InvalidConfiguration, match=r"--ui \S+: write .* in brackets, .* such as \[::1\]:8080"
+    ):
+        read_bind(text, "--ui")
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "a.example"])
 def test_a_page_for_others_needs_a_token(host: str) -> None:
     """It is refused before anything starts."""
     check_bind(Bind(host, 1), TOKEN, "set it")
-    with pytest.raises(InvalidConfiguration, match="set it, or leave the address out"):
+    with pytest.raises(InvalidConfiguration, match=r"works on; set it$"):
         check_bind(Bind(host, 1), None, "set it")
 
 

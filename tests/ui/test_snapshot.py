@@ -81,6 +81,15 @@ def test_what_is_no_snapshot_is_refused(
     assert words in capsys.readouterr().err
 
 
+def test_it_is_opened_for_this_machine_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No token would make up for that."""
+    path = tmp_path / "snapshot.json"
+    path.write_text('{"snapshot": 1, "taken": "2026-01-01T00:00:00Z", "topologies": []}', "utf-8")
+    assert main(["view", str(path), "--ui", "0.0.0.0:0"]) == 2
+    words = "leave the address out, as a snapshot is shown to this machine alone\n"
+    assert capsys.readouterr().err.endswith(words)
+
+
 def test_it_opens_in_a_browser_until_ctrl_c(tmp_path: Path) -> None:
     """``stormlet view FILE`` says where."""
     path = tmp_path / "snapshot.json"

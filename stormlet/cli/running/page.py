@@ -65,7 +65,11 @@ def open_page(
 
     bind = read_bind(ui, "--ui")
     token = os.environ.get(TOKEN) or None
-    check_bind(bind, token, f"set {TOKEN} to a long random text")
+    check_bind(
+        bind,
+        token,
+        f"set {TOKEN} to a long random text, or leave the address out to have it for this machine alone",
+    )
     made = secrets.token_urlsafe() if control and token is None else None
     page = app(token=token or made, hosts=hosts, show_values=values, changes=control)
     fragment = f"#token={made}" if made else f"#token=${TOKEN}" if token else ""

@@ -3,6 +3,10 @@
 
 const KEY = `stormlet token ${location.pathname}`;
 const DEFAULTS = { topology: "", view: "overview", component: "", window: "10m", sort: "", filter: "", sys: "" };
+const CHOICES = {
+  view: ["overview", "component", "errors", "trees", "letters", "settings"],
+  window: ["1m", "10m", "1h", "all"],
+};
 
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given) {
@@ -24,7 +28,10 @@ const listeners = [];
 
 function read() {
   const query = new URLSearchParams(location.search);
-  for (const name of Object.keys(DEFAULTS)) place[name] = query.get(name) ?? DEFAULTS[name];
+  for (const name of Object.keys(DEFAULTS)) {
+    const given = query.get(name) ?? DEFAULTS[name];
+    place[name] = CHOICES[name] && !CHOICES[name].includes(given) ? DEFAULTS[name] : given;
+  }
   place.topology ||= first;
 }
 
