@@ -19,8 +19,8 @@ import msgspec
 from stormlet.errors import InvalidConfiguration
 
 LEAST_TOKEN: Final = 16
-FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-"""The headers by which a proxy says for whom it speaks."""
+FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""The headers by which a proxy says that it is one, and for whom it speaks."""
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -55,12 +55,22 @@ def test_a_socket_that_is_a_file_has_no_peer() -> None:
     assert OPEN.refused(request(peer=None)) is None
 
 
-def test_a_proxy_speaks_for_anybody() -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"x_forwarded_for": "10.0.0.7"},
+        {"x_forwarded_host": "storm.example"},
+        {"x_real_ip": "10.0.0.7"},
+        {"forwarded": "for=10.0.0.7"},
+        {"via": "1.1 proxy"},
+    ],
+)
+def test_a_proxy_speaks_for_anybody(header: dict[str, str]) -> None:
     """So it needs a token, although it is on this machine."""
-    refusal = OPEN.refused(request(x_forwarded_for="10.0.0.7"))
+    refusal = OPEN.refused(request(**header))
     assert refusal is not None
     assert "proxy" in refusal.words
-    assert CLOSED.refused(request(x_forwarded_for="10.0.0.7")) is None
+    assert CLOSED.refused(request(**header)) is None
 
 
 def test_names_of_the_page_may_be_given() -> None:
