@@ -111,6 +111,16 @@ async def test_S9_one_that_waits_for_its_replay_is_over_at_once(sim: Simulation)
 
 
 @pytest.mark.simulated_time
+async def test_S9_all_of_one_id_that_wait_for_replays_are_over(sim: Simulation) -> None:
+    """The message of an instance that has died has come again to the next one."""
+    owner = Owner([1, 1])
+    async with owned(owner, raise_value_error, replay_delay=5.0).run() as running:
+        await sim.settled()
+        owner.out.withdraw([1])
+        assert (counts(running), running.health().pending) == ((2, 0, 0, 0), 0)
+
+
+@pytest.mark.simulated_time
 async def test_S9_a_letter_that_is_being_handed_over_stays_one(sim: Simulation) -> None:
     """Its sink has it by then, and the spout hears nothing."""
     owner = Owner([1])

@@ -405,8 +405,8 @@ class Tracker:
         waiting = self.replays.take(ids)
         self.counts.withdrawn += len(waiting)
         self.pending -= len(waiting)
-        for message in waiting:
-            del ids[message.message_id]
+        for message in waiting:  # of one id there may be several: a dead instance's, and the next one's
+            ids.pop(message.message_id, None)
         # The rest have an outcome later: their trees go on.
         self._withdrawn.update(ids)
 
