@@ -195,6 +195,31 @@ async def test_R3_a_message_under_way_adopts_its_redelivery(sim: Simulation) -> 
 
 
 @pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", ["rabbitmq-4.0", "kestrel"])
+async def test_R3_an_outcome_of_a_dead_instance_settles_no_other_message(
+    profile: str, sim: Simulation
+) -> None:
+    """Although messages have no names, and the next instance has as many of them under way."""
+    gate, begun = asyncio.Event(), list[bytes]()
+
+    async def work(body: bytes) -> None:
+        begun.append(body)
+        await (gate.wait() if len(begun) <= 3 else asyncio.Event().wait())
+
+    consumer = Consumer(Broker(profile), work, message_timeout=None, drain_timeout=1.0)
+    bodies = consumer.publish(3)
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        running.kill("orders")
+        await sim.advance(seconds=5)
+        assert len(begun) == 6
+        gate.set()
+        await sim.advance(seconds=5)
+        assert consumer.processed == dict.fromkeys(bodies, 1)
+        assert (connection(running).settled, consumer.place.left) == (0, bodies)
+
+
+@pytest.mark.simulated_time
 async def test_R4_a_tree_may_take_longer_than_its_lease(sim: Simulation) -> None:
     """It is renewed, and not delivered again."""
 

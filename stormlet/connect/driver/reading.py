@@ -9,7 +9,7 @@ It holds nobody up: it takes messages in for a slice's time at most, and then ot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -36,6 +36,18 @@ AT_ONCE = 100
 """Deliveries that are decoded before others have their turn, where that is not a slice's time before."""
 LOOKED_AT = 5
 """Deliveries between two looks at the clock."""
+
+
+class Numbers:
+    """The numbers of messages without a name, by task; one object for a whole run. Where an instance has died, the next
+    one goes on counting: the trees of the first are still there, and have its ids (law R3)."""
+
+    def __init__(self) -> None:
+        self._by_task: dict[int, Iterator[int]] = {}
+
+    def of(self, task: int) -> Iterator[int]:
+        """Return those of the task with this id."""
+        return self._by_task.setdefault(task, count(1))
 
 
 class Reading:
@@ -67,7 +79,7 @@ class Reading:
         self._partitions = partitions
         self._status = status
         self._unnamed = f"{context.component}[{context.task_index}]#"
-        self._numbers = count(1)
+        self._numbers = context.shared.one(Numbers).of(context.task)
         self._most_attempts = context.config.max_attempts
         self._is_traced = context.is_traced
         self._slice = context.config.slice
