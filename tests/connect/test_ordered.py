@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Any
 
 import pytest
 
 from stormlet import Topology
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSource
+from tests.connect.runs import KINDS, Consumer
 from tests.helpers import now
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
@@ -86,3 +90,41 @@ async def test_a_stop_doubles_what_is_done_behind_a_message_that_waits(sim: Simu
     async with ordered.topology.run():
         await sim.advance(seconds=2.2)
     assert 10 < ordered.doubled <= 30 + 50
+
+
+class Unequal:
+    """A key that raises when it is compared."""
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("not like this")
+
+
+UNUSABLE: list[tuple[Callable[[bytes], Any], str]] = [
+    (lambda body: [body] if body == b"1" else None, r"\[b'1'\], of type list, .*unhashable type"),
+    (lambda body: Unequal() if body in b"01" else body, r"of type Unequal, .*ValueError\('not like this'\)"),
+]
+
+
+@pytest.mark.parametrize("profile", KINDS)
+@pytest.mark.parametrize(("key", "words"), UNUSABLE, ids=["no hash", "no equality"])
+async def test_a_message_whose_key_cannot_be_used_is_a_dead_letter(
+    profile: str, key: Callable[[bytes], Hashable], words: str, sim: Simulation
+) -> None:
+    """The others go on, those of the same key too, and the letter says the way out."""
+    gate = asyncio.Event()
+    consumer = Consumer(Broker(profile), lambda _: gate.wait(), settings={"ordered_by": key})
+    for number in range(4):
+        consumer.place.publish(b"%d" % number, key=b"one partition")
+    async with consumer.run() as running:
+        await sim.advance(seconds=2)
+        gate.set()
+        await consumer.until_empty()
+        assert running.statistics().components["orders"].restarts == 0
+    assert consumer.processed == dict.fromkeys((b"0", b"2", b"3"), 1)
+    reasons = [str(letter.failure) for letter in consumer.letters]
+    reasons += [] if consumer.letters else [reason for _, reason in consumer.broker.queue("orders").dead]
+    (reason,) = reasons
+    assert re.search(f"ordered_by gave .*{words}.*; let it return a tuple or a text of that", reason)

@@ -12,6 +12,7 @@ import msgspec
 from stormlet.connect.session import Delivery
 from stormlet.core.settlement.key_order import KeyOrder
 from stormlet.core.settlement.prefix import Prefix
+from stormlet.core.shortened import shortened, text_of
 
 
 # The garbage collector does not look into these either: none of them outlives its task, which lets go of them all.
@@ -68,6 +69,18 @@ class Buffer:
     def is_ready(self) -> bool:
         """True if there is one to emit."""
         return bool(self._ready)
+
+    def check_key(self, key: Hashable) -> None:
+        """Raise :class:`TypeError`, which says the way out, for a key that has no hash, or cannot be compared with
+        those that are under way."""
+        try:
+            self._order.is_under_way(key)
+        except Exception as error:
+            why = text_of(error) if type(error) is TypeError else shortened(error)
+            raise TypeError(
+                f"ordered_by gave {shortened(key)}, of type {type(key).__name__}, by which no order can be kept "
+                f"({why}); let it return a tuple or a text of that"
+            ) from error
 
     def add(self, message: Held) -> None:
         """Keep a message until it may be emitted, or its turn comes if nothing can be made of it."""

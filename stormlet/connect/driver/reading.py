@@ -196,8 +196,9 @@ class Reading:
             value = self._decode(delivery)
             if self._ordered_by is not None:
                 key = self._ordered_by(value)
+                self._holding.buffer.check_key(key)
         except Exception as error:
-            value = Unreadable(body, error)
+            value, key = Unreadable(body, error), None
         number = -1 if place is None else place.add(delivery.position)
         if attempt != 1:
             attempt = self._attempt(attempt)

@@ -25,6 +25,10 @@ class KeyOrder(Generic[T]):
         """Return the number of messages that wait."""
         return sum(map(len, self._waiting.values()))
 
+    def is_under_way(self, key: Hashable) -> bool:
+        """Return True if a message of this key is under way. Raises what the hash of the key or its equality raises."""
+        return key in self._waiting
+
     def admit(self, key: Hashable, message: T) -> bool:
         """Return True if the message may go on now, and so is under way; else it waits."""
         waiting = self._waiting.get(key)
