@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from stormlet import Topology
+from stormlet import InvalidTopology, Topology
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSource
 from tests.connect.runs import KINDS, Consumer
@@ -128,3 +129,22 @@ async def test_a_message_whose_key_cannot_be_used_is_a_dead_letter(
     reasons += [] if consumer.letters else [reason for _, reason in consumer.broker.queue("orders").dead]
     (reason,) = reasons
     assert re.search(f"ordered_by gave .*{words}.*; let it return a tuple or a text of that", reason)
+
+
+async def awaited(body: bytes) -> bytes:
+    return body
+
+
+async def streamed(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def yielded(body: bytes) -> Iterator[bytes]:
+    yield body
+
+
+@pytest.mark.parametrize("key", [awaited, streamed, yielded, partial(awaited)])
+async def test_a_key_that_is_not_there_at_once_is_refused(key: Callable[[bytes], Hashable]) -> None:
+    """Each call would give another one, so that nothing would wait for anything."""
+    with pytest.raises(InvalidTopology, match=r"^ordered_by=: <?.* write a plain function that returns it$"):
+        TwinSource(Broker("kafka"), "orders", as_=bytes, ordered_by=key)

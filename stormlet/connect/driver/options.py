@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from operator import index
 from typing import Annotated, Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, cast
 
@@ -12,7 +13,9 @@ import msgspec
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Capabilities, Settles
 from stormlet.core.settlement.reconnects import ReconnectPolicy
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidTopology
+from stormlet.model.logic import what_is_called
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -112,7 +115,20 @@ def _plain(value: object) -> object:
 def source_settings(options: SourceOptions) -> SourceSettings:
     """Return the settings; raise :class:`TypeError` for an unknown name, and :class:`~stormlet.errors.InvalidTopology`
     for a value that cannot be."""
-    return checked(SourceSettings(**cast("dict[str, Any]", options)))
+    settings = checked(SourceSettings(**cast("dict[str, Any]", options)))
+    _check_order(settings.ordered_by)
+    return settings
+
+
+def _check_order(ordered_by: Callable[[Any], Hashable] | None) -> None:
+    """Refuse what would give another key for each message."""
+    called = what_is_called(ordered_by)
+    if iscoroutinefunction(called) or isasyncgenfunction(called) or isgeneratorfunction(called):
+        what = "yields" if isgeneratorfunction(called) else "is async"
+        raise InvalidTopology(
+            f"ordered_by=: {shortened(ordered_by)} {what}, and is called with each value for its key at once; write a "
+            f"plain function that returns it"
+        )
 
 
 class SinkOptions(TypedDict, total=False):
