@@ -9,7 +9,7 @@ from stormlet.connect.decoding import decoder
 from stormlet.connect.driver.options import SourceOptions, SourceSettings, source_settings
 from stormlet.connect.driver.resumable import ResumableSpout
 from stormlet.connect.driver.spout import SourceSpout
-from stormlet.connect.session import Capabilities, Session, SourceContext
+from stormlet.connect.session import Capabilities, Session, Settles, SourceContext
 from stormlet.connect.twins import session_of_twin, twin_of
 from stormlet.errors import BrokerRefused
 from stormlet.model.components import Spout
@@ -28,6 +28,17 @@ class Source(Generic[T]):
     needs_acks: ClassVar[bool] = True
     lets_go: ClassVar[bool] = True
     """See :attr:`stormlet.model.traits.SpoutTraits.lets_go`."""
+
+    single_task_reason: ClassVar[str] = (
+        "ordered_by= would keep the order in each task alone, as the broker gives messages of one key to all of them"
+    )
+    """See :attr:`stormlet.model.traits.SpoutTraits.single_task_reason`."""
+
+    @property
+    def single_task(self) -> bool:
+        """True if its tasks could not keep an order together (law R7). A connector of a broker that gives all messages
+        of one key to one consumer may know better."""
+        return self.settings.ordered_by is not None and self.capabilities.settles is Settles.EACH
 
     @property
     def resumable(self) -> bool:

@@ -23,6 +23,8 @@ class SpoutTraits(msgspec.Struct, frozen=True):
 
     single_task: bool = False
     """See :attr:`stormlet.model.components.Spout.single_task`."""
+    single_task_reason: str = "every task would emit the same"
+    """The reason for that, in words."""
     most_pending: int | None = None
     """See :attr:`stormlet.model.components.Spout.most_pending`."""
     resumes: bool = False

@@ -65,6 +65,8 @@ class Account:
         random = self._random = Random(f"{seed}/lives")
         self.parallelism = random.randint(1, 3)
         self.is_ordered = random.random() < 1 / 3
+        if self.is_ordered and bench.rules.settles is Settles.EACH:  # as several are refused
+            self.parallelism = 1
         self.revoke_timeout = random.choice([2.0, ALL_ATTEMPTS])
         self.ends = [random.choice(["kill", "stop"]) for _ in range(random.choice([0, 0, 1, 3]))]
         """What becomes of the consumers before the last one."""

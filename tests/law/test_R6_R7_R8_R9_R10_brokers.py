@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from stormlet import DeadLetter, FailureKind, Reject, StartFailed, Topology, TopologyCrashed
+from stormlet import DeadLetter, FailureKind, InvalidTopology, Reject, StartFailed, Topology, TopologyCrashed
 from stormlet.connect.address import Address, read_address
 from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.connect.session import (
@@ -20,6 +20,7 @@ from stormlet.connect.session import (
     Delivery,
     Item,
     Session,
+    Settles,
     SinkSession,
     SourceContext,
     Written,
@@ -230,6 +231,19 @@ async def test_R7_replays_keep_the_order_of_a_key(profile: str, sim: Simulation)
     assert len(failed) > 3
     assert [len(each) for each in done.values()] == [20, 20]
     assert all(bodies == sorted(bodies) for bodies in done.values())
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_R7_several_tasks_are_refused_where_they_could_not_keep_the_order(profile: str) -> None:
+    """A broker that is told of each message gives those of one key to all of them."""
+    rules = PROFILES[profile].capabilities
+    if rules.settles is Settles.PREFIX:  # a partition belongs to one task
+        Consumer(Broker(profile), quick, settings={"ordered_by": len}, parallelism=2)
+        return
+    with pytest.raises(
+        InvalidTopology, match=r"^spout 'orders': with parallelism=2 ordered_by= would .*; use parallelism=1$"
+    ):
+        Consumer(Broker(profile), quick, settings={"ordered_by": len}, parallelism=2)
 
 
 SURVIVING = [each for each in ALL if PROFILES[each].capabilities.receipts_survive]

@@ -73,9 +73,10 @@ def check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "
             f"{id}(context): ..."
         )
-    if parallelism > 1 and spout_traits(source).single_task:
+    traits = spout_traits(source)
+    if parallelism > 1 and traits.single_task:
         raise InvalidTopology(
-            f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
+            f"spout {id!r}: with parallelism={parallelism} {traits.single_task_reason}; use parallelism=1"
         )
 
 
