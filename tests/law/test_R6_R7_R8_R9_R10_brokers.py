@@ -246,6 +246,33 @@ def test_R7_several_tasks_are_refused_where_they_could_not_keep_the_order(profil
         Consumer(Broker(profile), quick, settings={"ordered_by": len}, parallelism=2)
 
 
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", ["rabbitmq-4.0", "kafka"])
+@pytest.mark.parametrize("loss", ["of the connection", "of the instance"])
+async def test_R7_what_is_lost_is_under_way_no_more(profile: str, loss: str, sim: Simulation) -> None:
+    """Its tree goes on beside its next delivery and what comes behind that."""
+    begun, done = list[bytes](), list[bytes]()
+
+    async def work(body: bytes) -> None:
+        begun.append(body)
+        await asyncio.sleep(60 if len(begun) == 1 else 0.1)
+        done.append(body)
+
+    consumer = Consumer(Broker(profile), work, settings={"ordered_by": len}, message_timeout=None)
+    first, second = b"first", b"other"
+    for body in (first, second):
+        consumer.place.publish(body, key=b"0")
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        assert begun == [first]
+        if loss == "of the connection":
+            consumer.broker.cut()
+        else:
+            running.kill("orders")
+        await sim.advance(minutes=2)
+    assert (begun, done) == ([first, first, second], [first, second, first])
+
+
 SURVIVING = [each for each in ALL if PROFILES[each].capabilities.receipts_survive]
 
 
