@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import InvalidTopology, Topology
+from stormlet import Collector, InvalidTopology, KeyedBolt, Topology, Tuple, Value
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSource
 from tests.connect.runs import KINDS, Consumer
@@ -148,3 +148,31 @@ async def test_a_key_that_is_not_there_at_once_is_refused(key: Callable[[bytes],
     """Each call would give another one, so that nothing would wait for anything."""
     with pytest.raises(InvalidTopology, match=r"^ordered_by=: <?.* write a plain function that returns it$"):
         TwinSource(Broker("kafka"), "orders", as_=bytes, ordered_by=key)
+
+
+class Counts(KeyedBolt[bytes, bytes, int]):
+    """Counts the messages of each key."""
+
+    seen = Value(int, 0)
+
+    def execute(self, tup: Tuple[bytes], out: Collector[int]) -> None:
+        self.seen += 1
+        out.emit(self.seen)
+
+
+@pytest.mark.parametrize("profile", KINDS)
+async def test_messages_that_wait_for_their_key_do_not_wait_for_the_time_of_an_epoch(
+    profile: str, sim: Simulation
+) -> None:
+    """The epoch ends when all that is left waits for an outcome, which comes at its end; that of the last does not."""
+    broker, counts = Broker(profile), list[int]()
+    for number in range(10):
+        broker.place("orders").publish(b"%d" % number, key=b"one partition")
+    topology = Topology("keyed", epoch_seconds=5.0)
+    source = TwinSource[bytes](broker, "orders", as_=bytes, ordered_by=len)
+    orders = topology.spout("orders", source)
+    counted = topology.bolt("count", Counts, orders.fields(lambda body: body[:0]), outputs=int)
+    topology.bolt("see", counts.append, counted.shuffle())
+    async with topology.run():
+        await sim.advance(seconds=2)
+        assert (counts, broker.place("orders").left) == (list(range(1, 11)), [b"9"])

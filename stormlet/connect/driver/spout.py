@@ -98,6 +98,10 @@ class SourceSpout(ReliableSpout[T]):
         self._tasks: list[asyncio.Task[None]] = []
         self._resume: dict[str, str] | None = None
         self._drained_by: float | None = None
+        self._ends_epochs = False
+        """True if messages belong to epochs, and wait for others of their key."""
+        self._has_emitted = False
+        """True if it has emitted since it had an epoch end."""
 
     # The life of the task.
 
@@ -105,6 +109,7 @@ class SourceSpout(ReliableSpout[T]):
         """Connect, and begin to read; an error fails the start (law R8)."""
         self._out, self._context = out, context
         self._is_traced = context.is_traced
+        self._ends_epochs = context.in_epochs and self._settings.ordered_by is not None
         self._clock = asyncio.get_running_loop().time
         self._address = found_address(context.component, self._source.url, self._settings.password)
         if context.is_durable and self.resumable:
@@ -249,6 +254,10 @@ class SourceSpout(ReliableSpout[T]):
         if not buffer.is_ready:
             if self._holding.is_over and self._settling.told.is_set():
                 raise EndOfStream
+            if self._ends_epochs and self._has_emitted and len(buffer):
+                # What waits for its key needs an outcome, which comes at the end of an epoch.
+                self._has_emitted = False
+                out.end_epoch()
             # Within epochs, messages cease to be pending without a word.
             self._holding.may_have_room()
             return
@@ -258,6 +267,7 @@ class SourceSpout(ReliableSpout[T]):
         messages = buffer.take(min(most, EMITTED_AT_ONCE))
         if not messages:
             return
+        self._has_emitted = True
         if self._is_traced:
             emit_traced(messages, self._emit)
         else:
