@@ -47,6 +47,11 @@ class Source(Generic[T]):
         of messages have the form ``partition@position`` then."""
         return False
 
+    @property
+    def resume_advice(self) -> str:
+        """See :attr:`stormlet.model.traits.SpoutTraits.resume_advice`."""
+        return "it goes on by what its broker was told, and cannot begin elsewhere; leave out state="
+
     def __init__(self, url: str | None = None, *, as_: Any = None, **options: Unpack[SourceOptions]) -> None:
         """``url`` may also be in the environment or the TOML file (:mod:`stormlet.connect.address`); ``options`` are
         those of :class:`~stormlet.connect.driver.options.SourceSettings`."""

@@ -33,6 +33,11 @@ class SpoutTraits(msgspec.Struct, frozen=True):
     """See :attr:`stormlet.model.components.Spout.resumable`."""
     redelivers: bool = False
     """See :attr:`stormlet.model.components.Spout.redelivers`."""
+    resume_advice: str = (
+        "read context.resume in its open and say resumable = True, or say redelivers = True if a broker gives again "
+        "what was not acked, or leave out state="
+    )
+    """The way out where a state is to outlive the process, and it is neither of the two."""
     lets_go: bool = False
     """True if it is at a broker, which lets go of what it is told: an epoch of it cannot be run again."""
     state_place: str = ""

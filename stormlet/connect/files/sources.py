@@ -47,6 +47,11 @@ class _Reading(Source[T]):
         return Capabilities(settles=Settles.PREFIX, is_finite=self._is_finite)
 
     @property
+    def resume_advice(self) -> str:
+        """It has a position of its own."""
+        return "it goes on by its bookmark; leave out state="
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The path."""
         return (str(self.path),)

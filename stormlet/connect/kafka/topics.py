@@ -149,6 +149,16 @@ class Topics(Source[T]):
         is_ordered = self.settings.ordered_by is None
         return is_ordered and self.start == "earliest" and not any(map(_is_pattern, self.topics))
 
+    @property
+    def resume_advice(self) -> str:
+        """The options that are in the way."""
+        options = {
+            "ordered_by=": self.settings.ordered_by is not None,
+            'start="latest"': self.start != "earliest",
+            "the pattern of topics": any(map(_is_pattern, self.topics)),
+        }
+        return f"leave out {' and '.join(name for name, is_given in options.items() if is_given)}, or state="
+
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect to Kafka."""
         failures = Failures(address, secrets_of(address, self.client), self.lost_after)

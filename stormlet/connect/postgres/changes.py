@@ -112,6 +112,11 @@ class Changes(Source[T]):
         """True unless changes may be emitted in another order than that of their commits."""
         return self.settings.ordered_by is None
 
+    @property
+    def resume_advice(self) -> str:
+        """The option that is in the way."""
+        return "leave out ordered_by=, or state="
+
     async def connect(self, address: Address, context: SourceContext) -> Session:
         """Connect to the server, for which no twin can stand."""
         if twin_of(address) is not None:

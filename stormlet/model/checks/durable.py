@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from inspect import isroutine
+
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.committers import check_alone
 from stormlet.model.components import Spout, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import SourceKind, component_class
-from stormlet.model.traits import bolt_traits, spout_traits
+from stormlet.model.logic import SourceKind, component_class, what_is_called
+from stormlet.model.traits import SpoutTraits, bolt_traits, spout_traits
 
 
 def check_durable(description: Description) -> None:
@@ -58,8 +61,7 @@ def _check_source(spout: SpoutSpec) -> None:
         raise InvalidTopology(_with_checkpoint(spout))
     if spout.kind is SourceKind.FACTORY and not (traits.resumable or traits.redelivers):
         raise InvalidTopology(
-            f"spout {spout.id!r} cannot go on where the state ends; read context.resume in its open and say resumable "
-            f"= True, or say redelivers = True if a broker gives again what was not acked, or leave out state="
+            f"spout {spout.id!r} cannot go on where the state ends; {_resume_advice(spout, traits)}"
         )
     if traits.redelivers and not overrides(component_class(spout.source) or Spout, Spout, "ack"):
         raise InvalidTopology(
@@ -70,6 +72,15 @@ def _check_source(spout: SpoutSpec) -> None:
         raise InvalidTopology(
             f"spout {spout.id!r} says resumable and redelivers, and goes on in one way; leave out one of the two"
         )
+
+
+def _resume_advice(spout: SpoutSpec, traits: SpoutTraits) -> str:
+    if component_class(spout.source) is None and isroutine(what_is_called(spout.source)):
+        return (
+            f"nothing says how the spouts that {shortened(spout.source)} makes go on; annotate it with their class, or "
+            f"pass that; to give values, pass a generator function or an iterable; or leave out state="
+        )
+    return traits.resume_advice
 
 
 def _check_cuts(description: Description) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import msgspec
 import pytest
@@ -136,9 +137,15 @@ async def test_what_was_committed_in_the_group_does_not_count(real: Cluster, tmp
 @pytest.mark.asyncio
 async def test_a_source_whose_order_may_change_is_refused(tmp_path: Path) -> None:
     """Positions in the state mean that all before them is there."""
-    for options in ({"start": "latest"}, {"ordered_by": int}):
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"start": "latest"}, 'start="latest"'),
+        ({"ordered_by": int}, "ordered_by="),
+        ({"start": "latest", "ordered_by": int}, 'ordered_by= and start="latest"'),
+    ]
+    for options, given in refused:
         topology = counting("nowhere", "read", "written", str(tmp_path / "state"), **options)
-        with pytest.raises(InvalidTopology, match=r"'numbers' cannot go on where the state ends"):
+        words = f"'numbers' cannot go on where the state ends; leave out {given}, or state=$"
+        with pytest.raises(InvalidTopology, match=words):
             async with topology.run():
                 pass
 

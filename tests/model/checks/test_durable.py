@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stormlet import (
@@ -15,6 +17,7 @@ from stormlet import (
     Tuple,
     Value,
 )
+from stormlet.connect import kestrel
 from stormlet.model.checks.durable import check_durable, check_epochs, check_volatile
 
 
@@ -73,7 +76,7 @@ class Tally(Plain):
     keeps_state = True
 
 
-def topology(source: type[Spout[int]], bolt: type[BasicBolt[int, None]] = Plain) -> Topology:
+def topology(source: Any, bolt: type[BasicBolt[int, None]] = Plain) -> Topology:
     made = Topology("durable")
     made.bolt("bolt", bolt, made.spout("source", source).shuffle())
     return made
@@ -103,6 +106,16 @@ def test_a_spout_goes_on_by_the_id_unless_it_says_more() -> None:
             "spout 'source' cannot go on where the state ends; read context.resume in its open",
         ),
         (
+            lambda: iter(range(9)),
+            Plain,
+            "spout 'source' cannot go on where the state ends; nothing says how the spouts that <function",
+        ),
+        (
+            kestrel.Queue("kestrel://here", "lines"),
+            Plain,
+            "spout 'source' cannot go on where the state ends; it goes on by what its broker was told",
+        ),
+        (
             Checkpointed,
             Plain,
             "spout 'source' has a checkpoint of its own, and state= keeps the positions of all",
@@ -113,7 +126,7 @@ def test_a_spout_goes_on_by_the_id_unless_it_says_more() -> None:
     ],
 )
 def test_what_the_next_run_would_miss_is_refused(
-    source: type[Spout[int]], bolt: type[BasicBolt[int, None]], problem: str
+    source: Any, bolt: type[BasicBolt[int, None]], problem: str
 ) -> None:
     """In a sentence that names it, and the way out."""
     with pytest.raises(InvalidTopology) as refused:
