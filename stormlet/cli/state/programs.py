@@ -92,7 +92,7 @@ def import_(
     """Put the entries of a file of JSON lines, as "state export" writes them, into a state file, as one more epoch.
 
     The file is made if it is missing. Entries take the place of those with the same key; others stay, and so do the
-    positions of sources. All of them are put, or none. No run may have the file.
+    positions of sources. All of them are put, or none: two lines of one key are refused. No run may have the file.
 
     Parameters
     ----------
@@ -157,24 +157,43 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     written: float | None = None
 
 
+class _Entries:
+    """The entries of each state, with their times where there is a ttl; each is of one line."""
+
+    def __init__(self, states: Mapping[StateId, State]) -> None:
+        self.found: dict[StateId, dict[Any, Any]] = {}
+        self._ids = {str(id): id for id in states}
+        self._decoders = {id: decoder_of(state.declared) for id, state in states.items()}
+        self._lines: dict[StateId, dict[Any, int]] = {}
+
+    def add(self, number: int, text: bytes) -> None:
+        """Add the entry of a line. Raise what :mod:`msgspec` does, :class:`ValueError` or :class:`TypeError` for one
+        that does not fit, or that is there already."""
+        line = msgspec.json.decode(text, type=_Line)
+        id = self._ids.get(line.state)
+        if id is None:
+            known = ", ".join(self._ids) or "none"
+            raise ValueError(f"there is no state {cut(line.state)!r} in this topology; it has {known}")
+        key, value = self._decoders[id](bytes(line.key), bytes(line.value), line.written)
+        first = self._lines.setdefault(id, {}).setdefault(key, number)
+        if first != number:
+            raise ValueError(
+                f"line {first} has an entry of the same key; leave one of them out, or import one file after the other "
+                f"with --merge"
+            )
+        self.found.setdefault(id, {})[key] = value
+
+
 def _read(path: Path, states: Mapping[StateId, State]) -> Mapping[StateId, Mapping[Any, Any]]:
-    """The entries of each state, with their times where there is a ttl."""
-    by_name = {str(id): state for id, state in states.items()}
-    read = {name: decoder_of(state.declared) for name, state in by_name.items()}
-    found: dict[StateId, dict[Any, Any]] = {}
+    entries = _Entries(states)
     for number, text in _lines(path):
         try:
-            line = msgspec.json.decode(text, type=_Line)
-            if line.state not in by_name:
-                known = ", ".join(by_name) or "none"
-                raise ValueError(f"there is no state {cut(line.state)!r} in this topology; it has {known}")
-            key, value = read[line.state](bytes(line.key), bytes(line.value), line.written)
+            entries.add(number, text)
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise TargetError(
                 f"{path}, line {number}: {error}; nothing was put into the state file"
             ) from None
-        found.setdefault(by_name[line.state].id, {})[key] = value
-    return found
+    return entries.found
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -216,7 +216,7 @@ def test_entries_are_put_over_those_that_are_there() -> None:
     """As one more epoch; others stay, and so do the positions of sources."""
     flow()
     keep({"a": 1, "b": 1})
-    lines(entry("b", 7), entry("c", 8), entry("c", 9))
+    lines(entry("b", 7), entry("c", 9))
     assert main(IMPORT) == 0
     assert (counts(), read().epoch, list(read().positions)) == (
         {"a": 1, "b": 7, "c": 9},
@@ -253,6 +253,25 @@ def test_a_line_that_does_not_fit_has_nothing_imported(
     said = capsys.readouterr().err
     assert "entries.jsonl, line 2: " in said
     assert message in said
+    assert (counts(), read().epoch) == ({"a": 1}, 1)
+
+
+@pytest.mark.parametrize("merge", [[], ["--merge"]], ids=["put", "merged"])
+@pytest.mark.parametrize(
+    ("key", "state"), [("b", "count.total"), (["b", 0], "count.places"), (["b", 1], "count.lengths")]
+)
+def test_a_second_line_of_a_key_has_nothing_imported(
+    key: object, state: str, merge: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else one of two counts would be gone without a word, as of two exports in one file."""
+    flow(MERGING)
+    keep({"a": 1})
+    lines(entry(key, 5, state), entry("c", 5), entry(key, 5, state))
+    assert main([*IMPORT, *merge]) == 2
+    assert (
+        "entries.jsonl, line 3: line 1 has an entry of the same key; leave one of them out, or import one file after "
+        "the other with --merge; nothing was put into the state file"
+    ) in capsys.readouterr().err
     assert (counts(), read().epoch) == ({"a": 1}, 1)
 
 
