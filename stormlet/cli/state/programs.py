@@ -17,9 +17,10 @@ from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.cli.state.files import File, check_there
 from stormlet.core.shortened import counted, cut, printable
-from stormlet.core.state.blobs import cut_into_blobs
+from stormlet.core.state.blobs import PAIR, bytes_of_key, cut_into_blobs
 from stormlet.core.state.commits import Append, Commit, StateId, Stored
 from stormlet.core.state.lazy.states import load_state, state_in
+from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.states import State
 from stormlet.errors import InvalidTopology, TargetError
 from stormlet.model.builder_types import TopologyOptions
@@ -27,7 +28,7 @@ from stormlet.model.description import Description
 from stormlet.model.setting_layers import Layered
 from stormlet.runtime.epochs.merging import merged
 from stormlet.runtime.epochs.states import KeptState
-from stormlet.state.entries import decoder_of
+from stormlet.state.entries import as_json, decoder_of, plain
 from stormlet.state.memory import MemoryStore
 from stormlet.state.stores import owned, reader
 from stormlet.topology import Topology
@@ -111,15 +112,30 @@ def import_(
         appends: Sequence[Append] = [
             Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)
         ]
+        _load(states, {} if merge else _beside(entries, states, stored), appends)
+        _refuse_gaps(file, entries, states)
         if merge:
-            appends = _merged(inspection.description, stored, appends)
-        else:
-            _load(states, stored.states, appends)
+            appends = _merged(inspection.description, stored, states)
         store.declare({id: state.declared.shape for id, state in states.items()})
         store.commit(Commit(stored.epoch + 1, time(), {}, appends, letters_delivered=0))
     total = sum(map(len, entries.values()))
     write_text(f"{_entries(total)} of {counted(len(entries), 'state')} in {printable(str(path))}\n")
     return 0
+
+
+def _beside(
+    entries: Mapping[StateId, Mapping[Any, Any]], states: Mapping[StateId, State], stored: Stored
+) -> Mapping[StateId, Sequence[bytes]]:
+    """Return what is kept of the states beside the entries: of a store that finds entries by their keys, the lists that
+    are to change."""
+    if stored.entries is None:
+        return stored.states
+    found: dict[StateId, Sequence[bytes]] = {}
+    for id, each in entries.items():
+        if states[id].declared.kind == "list":
+            kept, keys = stored.entries(id), dict.fromkeys(key for key, _ in each)
+            found[id] = [blob for key in keys for blob in kept.scan(PAIR + bytes_of_key(key))]
+    return found
 
 
 def _load(
@@ -131,16 +147,35 @@ def _load(
         found.setdefault(each.state, []).append(each.blob)
     for id in {each.state for each in appends}:
         states[id].load(found[id])
+    now = time()
+    for state in states.values():
+        state.tell(now)
 
 
-def _merged(description: Description, stored: Stored, appends: Sequence[Append]) -> Sequence[Append]:
+def _refuse_gaps(
+    file: Path, entries: Mapping[StateId, Mapping[Any, Any]], states: Mapping[StateId, State]
+) -> None:
+    """Raise :class:`~stormlet.errors.TargetError` for a list of which an item would be missing: a bolt would read none
+    of its type there."""
+    for id, each in entries.items():
+        table = states[id].tables[0]
+        if states[id].declared.kind != "list" or not isinstance(table, MapTable):
+            continue
+        for key in dict.fromkeys(key for key, _ in each):
+            for expected, found in enumerate(sorted(table.inner(key))):
+                if found != expected:
+                    raise TargetError(
+                        f"{file}: the list {str(id)!r} of the key {cut(as_json(plain(key)))} would have item {found} "
+                        f"where item {expected} belongs; add the lines that are missing, or count its items from 0; "
+                        f"nothing was put into the state file"
+                    )
+
+
+def _merged(description: Description, stored: Stored, others: Mapping[StateId, State]) -> Sequence[Append]:
     """Return the entries to append, merged with those that are there."""
     own = {id: state_in(stored, id, each) for id, each in description.states.items()}
-    others = {id: State(id, each) for id, each in description.states.items()}
     for state in own.values():
         load_state(state, stored)
-    _load(others, {}, appends)
-    for state in (*own.values(), *others.values()):
         state.tell(time())
     try:
         return merged(description, own, others)

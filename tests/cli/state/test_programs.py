@@ -275,6 +275,51 @@ def test_a_second_line_of_a_key_has_nothing_imported(
     assert (counts(), read().epoch) == ({"a": 1}, 1)
 
 
+PLACES = StateId("count", "places")
+
+
+@pytest.mark.parametrize("merge", [[], ["--merge"]], ids=["put", "merged"])
+@pytest.mark.parametrize(
+    ("positions", "found", "expected"), [([0, 1, 3], 3, 2), ([1], 1, 0), ([0, -1], -1, 0), ([-1], -1, 0)]
+)
+def test_a_list_without_one_of_its_items_has_nothing_imported(
+    positions: list[int],
+    found: int,
+    expected: int,
+    merge: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A bolt would read None there, which is no item of its type."""
+    flow(MERGING)
+    keep({"a": 1})
+    lines(*(entry(["b", position], 7, "count.places") for position in positions))
+    assert main([*IMPORT, *merge]) == 2
+    assert (
+        f"""entries.jsonl: the list 'count.places' of the key "b" would have item {found} where item {expected} """
+        "belongs; add the lines that are missing, or count its items from 0; nothing was put into the state file"
+    ) in capsys.readouterr().err
+    assert (counts(), read().epoch) == ({"a": 1}, 1)
+
+
+def test_items_are_put_beside_those_that_a_list_has() -> None:
+    """As long as there is one at each place; merged items are a list of their own."""
+    flow(MERGING)
+    keep({("b", 0): 1, ("b", 1): 2}, state=PLACES, shape=Shape("list", "str", "list[int]"))
+    lines(entry(["b", 1], 7, "count.places"), entry(["b", 2], 8, "count.places"))
+    assert main(IMPORT) == 0
+    assert counts(state=PLACES) == {("b", 0): 1, ("b", 1): 7, ("b", 2): 8}
+    assert main([*IMPORT, "--merge"]) == 2
+    lines(entry(["b", 4], 7, "count.places"))
+    assert main(IMPORT) == 2
+
+
+def test_a_list_that_is_too_old_may_lack_items() -> None:
+    """Its items go one by one, and a run reads none of them; so an export that has some of them can be imported."""
+    flow(MERGING.replace("ListOf(int)", "ListOf(int, ttl=60)"))
+    lines(entry(["b", 3], 7, "count.places", written=5.0))
+    assert main(IMPORT) == 0
+
+
 def test_a_file_of_entries_that_is_not_there_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     """And no state file is made."""
     flow()

@@ -11,6 +11,7 @@ from stormlet.core.state.commits import Shape, StateId
 from stormlet.state.rocksdb.database import Database
 from tests.cli.state.kept import FILE, FLOW, flow, keep
 from tests.cli.state.test_changing import counts
+from tests.cli.state.test_programs import MERGING, PLACES, entry, lines
 
 PLACE = Path("counts.rocksdb")
 
@@ -26,6 +27,15 @@ def test_state_goes_from_a_file_into_rocksdb_and_back(capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main(["state", "diff", str(FILE), str(PLACE)]) == 0
     assert capsys.readouterr().out.startswith("no differences from epoch 1 of counts.state to epoch 1 of ")
+
+
+def test_items_are_put_beside_those_that_a_list_has_in_rocksdb() -> None:
+    """Of which nothing is in memory."""
+    flow(MERGING)
+    keep({("b", 0): 1, ("c", 0): 1}, path=PLACE, state=PLACES, shape=Shape("list", "str", "list[int]"))
+    lines(entry(["b", 1], 7, "count.places"))
+    assert main(["state", "import", "flow.py", str(PLACE), "entries.jsonl"]) == 0
+    assert counts(PLACE, PLACES) == {("b", 0): 1, ("b", 1): 7, ("c", 0): 1}
 
 
 def test_a_run_goes_on_in_it_and_anew(capsys: pytest.CaptureFixture[str]) -> None:
