@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from stormlet.core.state.commits import Store
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import NumberOptions, TopologyOptions
-from stormlet.model.checks.components import OneShotSources
+from stormlet.model.checks.components import OneShotSources, check_text
 from stormlet.model.checks.durable import check_durable, check_place, check_volatile
 from stormlet.model.configuration import Configuration, read_options
 from stormlet.model.description import Description, place_of_sources
@@ -73,8 +73,8 @@ class Topology(SpoutBuilder, BoltBuilder):
     that does not fit into memory (``stormlet[rocksdb]``). Without ``state`` it is lost with the process.
 
     ``configuration`` are options of :class:`~stormlet.model.configuration.Configuration`; Storm's names go
-    through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
-    :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
+    through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for a name that is empty or no text in
+    UTF-8, and :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
     """
 
     # Type checkers hold the values of a mapping, as Storm's names come in one, against every option: without the one
@@ -90,6 +90,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         if not isinstance(cast("object", name), str) or not name.strip():
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
         where = f"topology {name!r}"
+        check_text(where, name)
         super().__init__(name, configured(Configuration(), configuration, where, name))
         self._given = read_options(configuration, "").values
         self._state = state

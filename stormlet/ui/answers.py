@@ -14,7 +14,7 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=text_of)
 
 
 def encoded(value: object) -> bytes:
-    """Return it as JSON. A lone surrogate, which is legal in a name and not in UTF-8, becomes an escape."""
+    """Return it as JSON. A lone surrogate, which is legal in a text and not in UTF-8, becomes an escape."""
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:

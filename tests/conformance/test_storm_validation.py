@@ -374,6 +374,19 @@ def test_V4_a_name_is_no_path() -> None:
     assert Topology("test/aaa").name == "test/aaa"
 
 
+def test_V4_a_name_is_text_that_a_file_can_hold() -> None:
+    """Also that of a stream."""
+    topology = Topology("V4")
+    for name, make in {
+        "topology '\ud800'": lambda: Topology("\ud800"),
+        "spout '\ud800'": lambda: topology.spout("\ud800"),
+        "spout '1', stream '\ud800'": lambda: topology.spout("1", outputs={"\ud800": None}),
+    }.items():
+        with pytest.raises(InvalidTopology, match="a name must not have halves of characters") as refused:
+            make()
+        assert str(refused.value).startswith(f"{name.encode('ascii', 'backslashreplace').decode()}: ")
+
+
 @pytest.mark.parametrize("id", ["__acker", "__x", ""])
 def test_V4_system_ids(id: str) -> None:
     """Ids of components and names of streams that begin with two underscores are the engine's."""

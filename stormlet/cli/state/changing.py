@@ -15,6 +15,7 @@ from stormlet.cli.parameters import Whole
 from stormlet.cli.state.files import File, Named, check_there, moment, opened
 from stormlet.core.shortened import counted, cut, printable
 from stormlet.errors import TargetError
+from stormlet.model.checks.components import check_id
 from stormlet.state.interfaces import PlacedStore, Rewound
 from stormlet.state.stores import owned, reader
 
@@ -44,8 +45,7 @@ def rename(path: File, old: str, new: str, /) -> int:
     new
         The id that the component has in the topology now.
     """
-    if not new.strip():
-        raise TargetError("a component needs an id: NEW is empty")
+    check_id(f"the new id {new!r}", new)
     with closing(_owned(path)) as file:
         file.rename(old, new)
     write_text(f"{cut(old)} is {cut(new)} now, in all epochs of {_name(path)}\n")

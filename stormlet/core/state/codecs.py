@@ -183,7 +183,7 @@ class Keys:
                 f"the key {shortened(key)} is equal to no key, not even to itself, so that its state would never be "
                 f"found again; group by a function of the value that returns another key for it, such as None"
             )
-        if isinstance(key, str) and _has_lone_surrogates(key):
+        if isinstance(key, str) and has_lone_surrogates(key):
             return (
                 f"the key {shortened(key)} is no text that can be kept: it has halves of characters (lone surrogates); "
                 f"group by a function of the value that replaces them, or by bytes"
@@ -201,7 +201,8 @@ def _is_nan(key: object) -> bool:
     return key.is_nan() if isinstance(key, Decimal) else isinstance(key, float) and isnan(key)
 
 
-def _has_lone_surrogates(text: str) -> bool:
+def has_lone_surrogates(text: str) -> bool:
+    """Return True for a text with halves of characters, which UTF-8 does not have."""
     return any("\ud800" <= each <= "\udfff" for each in text)
 
 

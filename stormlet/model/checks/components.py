@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from stormlet.core.state.codecs import has_lone_surrogates
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.components import BoltBase, overrides
 from stormlet.model.description import SpoutSpec
@@ -46,6 +47,16 @@ def check_id(where: str, id: object) -> None:
     if not id.strip() or id.startswith("__"):
         raise InvalidTopology(
             f"{where}: an id must not be empty or begin with '__', which marks the engine's own components"
+        )
+    check_text(where, id)
+
+
+def check_text(where: str, name: str) -> None:
+    """Raise :class:`InvalidTopology` for a name that no file of state, log or letters could hold."""
+    if has_lone_surrogates(name):
+        raise InvalidTopology(
+            f"{where}: a name must not have halves of characters (lone surrogates), which no file can hold; choose "
+            f"another one"
         )
 
 
@@ -126,6 +137,7 @@ def declared_outputs(where: str, declared: object, logic: object) -> Mapping[str
             raise InvalidTopology(
                 f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"
             )
+        check_text(f"{where}, stream {name!r}", name)
     if not streams:
         raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
     return streams

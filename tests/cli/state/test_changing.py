@@ -39,7 +39,9 @@ def test_a_component_gets_another_id(capsys: pytest.CaptureFixture[str]) -> None
     [
         (["cont", "x"], "has nothing of 'cont'; it has what belongs to: 'count', 'words'", 1),
         (["count", "words"], "has something of 'words' already", 1),
-        (["count", " "], "a component needs an id: NEW is empty", 2),
+        (["count", " "], "the new id ' ': an id must not be empty or begin with '__'", 2),
+        (["count", "__x"], "the new id '__x': an id must not be empty or begin with '__'", 2),
+        (["count", "c\udcff"], "the new id 'c\\udcff': a name must not have halves of characters", 2),
     ],
 )
 def test_a_name_that_cannot_be_given_changes_nothing(

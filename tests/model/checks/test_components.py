@@ -29,6 +29,13 @@ def test_an_id_is_a_str() -> None:
         check_id("spout 7", 7)
 
 
+def test_an_id_is_text_that_a_file_can_hold() -> None:
+    """Python has halves of characters in texts, and UTF-8 has none."""
+    check_id("spout 'größer 漢'", "größer 漢")
+    with pytest.raises(InvalidTopology, match=r"^spout 's': a name must not have halves of characters"):
+        check_id("spout 's'", "s\ud800")
+
+
 def test_the_choices_are_listed() -> None:
     """And the one that is none of them is shown."""
     with pytest.raises(
@@ -71,6 +78,13 @@ def test_ticks_are_heard() -> None:
         (
             {"__own": int},
             "bolt 'b': '__own' is no valid stream name; it must not be empty or begin with '__'",
+        ),
+        (
+            {"\ud800": int},
+            (
+                "bolt 'b', stream '\\ud800': a name must not have halves of characters (lone surrogates), which no "
+                "file can hold; choose another one"
+            ),
         ),
         ({}, "bolt 'b': outputs declares no stream; leave it out for one default stream"),
     ],
