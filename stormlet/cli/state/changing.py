@@ -55,14 +55,13 @@ def rename(path: File, old: str, new: str, /) -> int:
 def forget(path: File, name: Named, /) -> int:
     """Remove one state, or all that is kept of a component, from all epochs of the file.
 
-    A source that is forgotten begins with its first message. No run may have the file; "state save" keeps a copy
-    before.
+    A source that is forgotten begins with its first message. A state goes before a component that is called like it.
+    No run may have the file; "state save" keeps a copy before.
     """
     with opened(path) as found:
         states = [each for each in found.states if str(each) == name]
-        is_component = any(each.component == name for each in found.states)
     with closing(_owned(path)) as file:
-        if states and not is_component:
+        if states:
             file.drop_state(states[0])
         else:
             file.drop(name)

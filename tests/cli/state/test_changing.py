@@ -63,6 +63,17 @@ def test_a_state_is_forgotten_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert (list(read().shapes), counts()) == ([TOTAL], {"a": 1})
 
 
+def test_a_state_is_forgotten_before_a_component_of_its_name() -> None:
+    """As every other command has it; the second call finds the component alone."""
+    keep({"a": 1})
+    other = StateId("count.total", "sum")
+    keep({"a": 20}, state=other)
+    assert main(["state", "forget", str(FILE), "count.total"]) == 0
+    assert (list(read().shapes), counts(state=other)) == ([other], {"a": 20})
+    assert main(["state", "forget", str(FILE), "count.total"]) == 0
+    assert list(read().shapes) == []
+
+
 def test_a_component_is_forgotten_as_a_whole() -> None:
     """A bolt with its states, a source with its positions, a committer with its rows."""
     keep({"a": 1})
