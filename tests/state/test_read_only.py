@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,7 @@ from stormlet.state.sqlite.database import Database
 from stormlet.state.sqlite.file import StateFile
 from stormlet.state.sqlite.reading import StateReader
 from tests.state.programs import Program
+from tests.state.test_full_disk import largest_file
 
 EPOCHS = 5
 
@@ -124,6 +127,25 @@ def test_an_empty_log_without_its_index_is_none(written: Path) -> None:
     written.with_name("words.state-wal").touch()
     with untouched(marked(written)):
         assert epoch_of(written) == EPOCHS
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+def test_a_file_on_a_full_disk_is_read(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also beside what sqlite has left there, when it had no room."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    for left in {}, {"-wal": b"", "-shm": b"abc"}:
+        for ending, content in left.items():
+            written.with_name(f"{written.name}{ending}").write_bytes(content)
+        with largest_file(0), untouched(written):
+            assert epoch_of(written) == EPOCHS
+
+
+def test_what_a_killed_run_has_left_on_a_full_disk_is_read(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last epoch is in its log, which has its index."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=0))
+    assert epoch_of(killed) == EPOCHS
 
 
 def test_a_start_that_was_cut_short_is_refused(written: Path) -> None:

@@ -15,7 +15,15 @@ from stormlet.core.state.commits import Column
 from stormlet.errors import StateUnusable
 from stormlet.state.places import may_be_written
 from stormlet.state.sqlite.failures import Damaged, damaged, named
-from stormlet.state.sqlite.read_only import IMMUTABLE, Look, log_size, look_at, options_for, written_meanwhile
+from stormlet.state.sqlite.read_only import (
+    IMMUTABLE,
+    Look,
+    is_without_room,
+    log_size,
+    look_at,
+    options_for,
+    written_meanwhile,
+)
 
 PATIENCE = 30.0
 """Seconds to wait for another program that writes to the file."""
@@ -46,7 +54,7 @@ class Database:
         _refuse_emptied(path)
         options = "mode=rwc" if mode == "rwc" else "mode=rw"
         # Whoever may write the file reads it so, too, and mends what a killed run has left.
-        if mode == "ro" and not may_be_written(path):
+        if mode == "ro" and (not may_be_written(path) or is_without_room(path)):
             look = look_at(path)
             options = options_for(path, look)
             self._as_it_was = look if options == IMMUTABLE else None

@@ -1,4 +1,4 @@
-"""Files that may only be read: those of other users, on a read-only mount, or marked so.
+"""Files that may only be read: those of other users, on a read-only mount, or marked so; and those on a full disk.
 
 Theory of operation
 -------------------
@@ -13,11 +13,15 @@ For all others there are three cases, and nothing is written in any:
   afterwards.
 - There is a log without its index, or a journal of a start that was cut short. Reading would have to mend the file
   first, and is refused.
+
+Where the disk has no room for ``-shm``, everyone reads a file without a log as ``immutable``. Sqlite would fail, and
+leave the beginning of its index and an empty log; so an index that is shorter than any is none.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +29,10 @@ from stormlet.errors import StateUnusable
 
 THROUGH_LOG = "mode=ro&readonly_shm=1"
 IMMUTABLE = "mode=ro&immutable=1"
+LEAST_INDEX = 32 * 1024
+"""Bytes of the shortest index of a log."""
+LEAST_ROOM = 2 * LEAST_INDEX
+"""Bytes that the disk must have for sqlite to make its files beside another one."""
 
 
 class Look(NamedTuple):
@@ -46,7 +54,7 @@ def look_at(path: Path) -> Look:
     return Look(
         (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns),
         log_size(path),
-        _size(path, "-shm") >= 0,
+        _size(path, "-shm") >= LEAST_INDEX,
         _size(path, "-journal"),
     )
 
@@ -61,6 +69,13 @@ def _size(path: Path, ending: str) -> int:
         return path.with_name(f"{path.name}{ending}").stat().st_size
     except FileNotFoundError:
         return -1
+
+
+def is_without_room(path: Path) -> bool:
+    """Return True for a file that is whole without a log, and whose disk has no room for the index of one."""
+    look = look_at(path)
+    is_whole = look.log <= 0 and look.journal <= 0 and not look.has_index
+    return is_whole and shutil.disk_usage(path.parent).free < LEAST_ROOM
 
 
 def options_for(path: Path, look: Look) -> str:
