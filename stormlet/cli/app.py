@@ -1,7 +1,7 @@
 """The commands, and what becomes of their errors.
 
-Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong usage, an invalid topology or a run whose
-files cannot be used, 128 + n when signal n ended a run.
+Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong usage, an invalid topology, or a state or
+a file of a run that cannot be used, 128 + n when signal n ended a run.
 """
 
 from __future__ import annotations

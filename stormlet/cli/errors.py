@@ -54,8 +54,10 @@ def explain(error: StormletError) -> str:
 
 
 def exit_code(error: StormletError) -> int:
-    """The exit code of a command that ends with this error."""
-    return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
+    """The exit code of a command that ends with this error. A state that can be used no more while a run goes on is the
+    cause of a crash, and comes here as one."""
+    is_usage = isinstance(error, TargetError | InvalidTopology | StateUnusable)
+    return WRONG_USAGE if is_usage else FAILED
 
 
 def as_shown(message: str, *, lines: bool = True) -> str:

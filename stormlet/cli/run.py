@@ -31,7 +31,7 @@ from stormlet.cli.running.page import open_page
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
-from stormlet.errors import StateUnusable, StormletError
+from stormlet.errors import StormletError
 from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 
@@ -204,9 +204,7 @@ def run(
 
 
 def _outcome_without_a_run(error: StormletError) -> Outcome:
-    # A state that can be used no more while a run goes on is the cause of a crash, and comes here as one.
-    is_invalid = isinstance(error, StateUnusable) or exit_code(error) == WRONG_USAGE
-    return Outcome.INVALID if is_invalid else Outcome.CRASHED
+    return Outcome.INVALID if exit_code(error) == WRONG_USAGE else Outcome.CRASHED
 
 
 def _session_on_spark(

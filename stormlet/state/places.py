@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -49,8 +50,19 @@ def belongs_to(path: str | os.PathLike[str], state: str | os.PathLike[str]) -> b
     )
 
 
+def check_name(path: Path) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for a path that no file can have, or that this user may not look
+    at."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.EACCES):
+            raise StateUnusable(f"{path} cannot be kept: {error.strerror}; give another path") from error
+
+
 def check_place(path: Path) -> None:
     """Raise :class:`~stormlet.errors.StateUnusable` where there can be no state file."""
+    check_name(path)
     if path.is_dir():
         raise StateUnusable(
             f"{path} is a directory; give the path of a file, such as {path / 'topology.state'}"

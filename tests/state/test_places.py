@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from stormlet.errors import StateUnusable
 from stormlet.state import places
 from stormlet.state.places import file_system_of
 from stormlet.state.sqlite.file import StateFile
+from stormlet.state.stores import owned, reader
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw,relatime 0 0
@@ -75,3 +78,14 @@ def test_where_that_cannot_be_told(mounts: Path) -> None:
     """All are taken: only Linux says it."""
     mounts.unlink()
     StateFile(mounts.with_name("words.state"), "words").close()
+
+
+@pytest.mark.parametrize("ending", ["state", "rocksdb"])
+@pytest.mark.parametrize("opened", [partial(owned, topology="words"), reader])
+def test_a_name_that_no_file_can_have_is_refused(
+    opened: Callable[[Path], object], ending: str, tmp_path: Path
+) -> None:
+    """It is longer than file systems take."""
+    path = tmp_path / f"{'x' * 300}.{ending}"
+    with pytest.raises(StateUnusable, match=rf"{ending} cannot be kept: .*; give another path$"):
+        opened(path)

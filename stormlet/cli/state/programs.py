@@ -46,7 +46,7 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
     """See if a topology would start with a state file, by the same refusals as a run; nothing runs, and the file stays
     as it is.
 
-    The exit code is 1 if the file would be refused, 2 if the topology would.
+    The exit code is 2 if the file or the topology would be refused, as that of a run.
     """
     settings = options.layered()
     inspection = inspected(options.topology(target), path, settings)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
-from stormlet.state.places import ROCKSDB, check_surroundings, is_rocksdb
+from stormlet.state.places import ROCKSDB, check_name, check_surroundings, is_rocksdb
 from stormlet.state.rocksdb.database import Database, new_batch
 
 AT_ONCE = 10_000
@@ -19,6 +19,7 @@ def back_up(source: Database, path: str) -> None:
     """Copy all that a reader has, to a new directory that is durable when this returns. Raises
     :class:`~stormlet.errors.StateUnusable`."""
     copy = Path(path).absolute()
+    check_name(copy)
     if copy.exists():
         raise StateUnusable(f"{copy} is there already; a copy needs a new path")
     check_surroundings(copy)

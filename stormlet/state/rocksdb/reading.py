@@ -11,7 +11,7 @@ from typing import Final
 
 from stormlet.core.state.commits import Entries, Rows, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.state.places import absolute, check_surroundings, may_be_written
+from stormlet.state.places import absolute, check_name, check_surroundings, may_be_written
 from stormlet.state.refusals import NotBegun
 from stormlet.state.rocksdb.backups import back_up
 from stormlet.state.rocksdb.database import Database
@@ -195,6 +195,7 @@ def load(database: Database, head: Head, numbers: Mapping[StateId, int]) -> Stor
 
 def check_place(path: Path) -> None:
     """Raise :class:`~stormlet.errors.StateUnusable` where there can be no directory of RocksDB."""
+    check_name(path)
     check_surroundings(path)
     if path.exists() and not path.is_dir():
         raise StateUnusable(

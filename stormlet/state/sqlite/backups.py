@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
-from stormlet.state.places import ROCKSDB, is_rocksdb
+from stormlet.state.places import ROCKSDB, check_name, is_rocksdb
 from stormlet.state.sqlite.database import Database
 
 
@@ -18,6 +18,7 @@ def back_up(source: Path, path: str) -> None:
     :class:`~stormlet.errors.StateUnusable`.
     """
     copy = Path(path).absolute()
+    check_name(copy)
     if copy.exists():
         raise StateUnusable(f"{copy} is there already; a copy needs a new path")
     if not copy.parent.is_dir():

@@ -37,8 +37,8 @@ def test_a_component_gets_another_id(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("names", "message", "code"),
     [
-        (["cont", "x"], "has nothing of 'cont'; it has what belongs to: 'count', 'words'", 1),
-        (["count", "words"], "has something of 'words' already", 1),
+        (["cont", "x"], "has nothing of 'cont'; it has what belongs to: 'count', 'words'", 2),
+        (["count", "words"], "has something of 'words' already", 2),
         (["count", " "], "the new id ' ': an id must not be empty or begin with '__'", 2),
         (["count", "__x"], "the new id '__x': an id must not be empty or begin with '__'", 2),
         (["count", "c\udcff"], "the new id 'c\\udcff': a name must not have halves of characters", 2),
@@ -87,7 +87,7 @@ def test_a_component_is_forgotten_as_a_whole() -> None:
 def test_what_is_not_there_cannot_be_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
     """The names of what is are said."""
     keep({"a": 1})
-    assert main(["state", "forget", str(FILE), "count.x"]) == 1
+    assert main(["state", "forget", str(FILE), "count.x"]) == 2
     assert "has nothing of 'count.x'; it has what belongs to: 'count', 'words'" in capsys.readouterr().err
 
 
@@ -115,15 +115,22 @@ def test_a_copy_that_could_not_be_opened_is_not_made(
 ) -> None:
     """The name of a state says of which store it is."""
     keep({"a": 1})
-    assert main(["state", "save", str(FILE), copy]) == 1
+    assert main(["state", "save", str(FILE), copy]) == 2
     assert message in capsys.readouterr().err
     assert not Path(copy).exists()
+
+
+def test_a_copy_needs_a_name_that_a_file_can_have(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said in a sentence."""
+    keep({"a": 1})
+    assert main(["state", "save", str(FILE), f"{'x' * 300}.state"]) == 2
+    assert "xxx.state cannot be kept: File name too long; give another path\n" in capsys.readouterr().err
 
 
 def test_nothing_is_overwritten_by_a_copy(capsys: pytest.CaptureFixture[str]) -> None:
     """It needs a new path."""
     keep({"a": 1})
-    assert main(["state", "save", str(FILE), str(FILE)]) == 1
+    assert main(["state", "save", str(FILE), str(FILE)]) == 2
     assert "is there already; a copy needs a new path" in capsys.readouterr().err
 
 
@@ -177,7 +184,7 @@ def test_rewinding_to_the_last_epoch_loses_nothing(capsys: pytest.CaptureFixture
     [
         ([], "either by --epoch or by --at", 2),
         (["--epoch", "1", "--at", "2023-11-14"], "either by --epoch or by --at", 2),
-        (["--epoch", "9"], "does not have epoch 9; it has those from 0 to 1", 1),
+        (["--epoch", "9"], "does not have epoch 9; it has those from 0 to 1", 2),
         (["--epoch", "-1"], "Must be >= 0", 2),
         (["--epoch", "x"], "'x' is no whole number", 2),
         (["--at", "noon"], "--at noon is no time; write it as 2026-11-23T18:30", 2),
@@ -199,14 +206,14 @@ def test_a_time_before_the_first_epoch_that_is_kept_is_refused(capsys: pytest.Ca
     keep({"a": 1})
     with closing(owned(FILE)) as file:
         file._forget(1)
-    assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 1
+    assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 2
     assert "has no epoch of that time; its first is epoch 1" in capsys.readouterr().err
 
 
 def test_a_time_before_the_first_epoch_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A slip in a year would take everything away; the beginning has a number, too."""
     keep({"a": 1})
-    assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 1
+    assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 2
     assert (
         "has no epoch of that time; its first is epoch 0: name one by its number" in capsys.readouterr().err
     )
@@ -237,7 +244,7 @@ def test_no_file_is_changed_that_a_run_has(arguments: list[str], capsys: pytest.
     """It says who has it; the file stays as it is."""
     keep({"a": 1})
     with closing(owned(FILE, "count")):
-        assert main(["state", *arguments]) == 1
+        assert main(["state", *arguments]) == 2
     assert "is in use by another run of this process; wait for its end\n" in capsys.readouterr().err
     assert counts() == {"a": 1}
 
@@ -274,10 +281,10 @@ def test_a_file_is_read_that_a_run_has(arguments: list[str], capsys: pytest.Capt
         (lambda: _set("UPDATE log SET blob = x'81a16102'"), "is damaged"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_used_is_1_and_named(
+def test_a_file_that_cannot_be_used_is_2_and_named(
     arguments: list[str], spoil: Any, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By every command, with the way out and without a traceback; going back to before the damage is a way out."""
+    """By every command, as by a run, with the way out and no traceback; going back to before the damage is one."""
     flow()
     keep({"a": 1})
     spoil()
@@ -285,7 +292,7 @@ def test_a_file_that_cannot_be_used_is_1_and_named(
     said = capsys.readouterr().err
     if message == "is damaged" and arguments[0] == "rewind":
         return
-    assert (code, message in said, "Traceback" in said) == (1, True, False), said
+    assert (code, message in said, "Traceback" in said) == (2, True, False), said
 
 
 def _set(statement: str) -> None:

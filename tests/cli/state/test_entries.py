@@ -238,11 +238,11 @@ def test_an_unknown_state_is_2_and_names_those_that_are_there(
 
 
 @pytest.mark.parametrize("command", ["show", "get", "export", "list"])
-def test_an_epoch_that_is_not_kept_is_1_and_says_which_are(
+def test_an_epoch_that_is_not_kept_is_2_and_says_which_are(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its way out."""
     keep({"a": 1})
     names = {"list": [], "get": ["count", "a"]}.get(command, ["count"])
-    assert main(["state", command, str(FILE), *names, "--epoch", "9"]) == 1
+    assert main(["state", command, str(FILE), *names, "--epoch", "9"]) == 2
     assert "does not have epoch 9; it has those from 0 to 1" in capsys.readouterr().err

@@ -96,7 +96,7 @@ def test_a_place_that_is_not_there_is_2(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_copy_keeps_the_end_of_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     """It is found by that."""
     keep({"a": 1}, path=PLACE)
-    assert main(["state", "save", str(PLACE), "copy.state"]) == 1
+    assert main(["state", "save", str(PLACE), "copy.state"]) == 2
     assert "give a name that ends with .rocksdb" in capsys.readouterr().err
     assert main(["state", "save", str(PLACE), "copy.rocksdb"]) == 0
     assert capsys.readouterr().out == "copy.rocksdb has epoch 1 of counts.rocksdb\n"
