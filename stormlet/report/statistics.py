@@ -179,7 +179,8 @@ class EpochStatistics(msgspec.Struct, frozen=True):
     withheld: int
     """Messages that are done, of which nobody hears before their epoch is durable (law X3)."""
     states: Mapping[str, StateStatistics]
-    """By bolt and name, such as ``"count.total"``. An epoch is among them from the moment in which it is written."""
+    """By bolt and name, such as ``"count.total"``. An epoch is among them from the moment in which it is written, also
+    if that fails: the store has less then."""
     is_kept: bool = True
     """False if nothing is left of an epoch when the process ends: without ``state=``, and without a committer that has
     its rows (law K9)."""

@@ -125,6 +125,21 @@ async def look_and_emit(topology: Topology, words: object, store: Slow, found: l
 
 
 @pytest.mark.asyncio
+async def test_K8_sizes_in_statistics_have_an_epoch_that_is_written() -> None:
+    """Also one that could not be; the number is that of the last durable one."""
+    topology, words = counting()
+    store = Slow()
+    store.may_end.set()
+    store.fails = True
+    found: list[Any] = []
+    with pytest.raises(TopologyCrashed):
+        await look_and_emit(topology, words, store, found)
+    now = found[0].statistics().epoch
+    assert (now.number, now.states) == (0, {"count.total": StateStatistics(entries=1, bytes=6)})
+    assert store.load().epoch == 0
+
+
+@pytest.mark.asyncio
 async def test_K8_what_could_not_be_written_is_never_seen() -> None:
     """Neither by who looked before nor by who looks after the crash."""
     topology, words = counting()
