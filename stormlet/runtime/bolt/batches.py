@@ -265,10 +265,23 @@ class BatchRunner(Bolt[Any, Any]):
         """Execute a batch beside this task; wait if these are as many as may be."""
         out.default_anchors = members
         self._wiring.outbox.occupation.places = self.bolt.at_once
+        if self._has_place():
+            self._executions.start(members, partial(self._execute_beside, members, out))
+            return None if self._has_place() else self._executions.place(self._has_place)
+        return self._start_in_turn(members, out)
+
+    async def _start_in_turn(self, members: list[AnyTuple], out: BoltCollector) -> None:
+        """Wait before the batch, too: with ``concurrency`` calls go on beside the one that waits already."""
+        try:
+            await self._executions.place(self._has_place)
+        except asyncio.CancelledError:
+            # As in _await.
+            raise BatchCancelled(members) from None
         self._executions.start(members, partial(self._execute_beside, members, out))
-        if self._executions.running < self.bolt.at_once:
-            return None
-        return self._executions.place(lambda: self.bolt.at_once)
+        await self._executions.place(self._has_place)
+
+    def _has_place(self) -> bool:
+        return self._executions.running < self.bolt.at_once
 
     async def _execute_beside(self, members: list[AnyTuple], out: BoltCollector) -> None:
         self._begin(members)

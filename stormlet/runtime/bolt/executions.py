@@ -26,7 +26,6 @@ class Executions:
         self._occupation = wiring.outbox.occupation
         self._running: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
         self._ended: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
-        self._change: asyncio.Future[None] | None = None
         self._closed = False
 
     def __bool__(self) -> bool:
@@ -65,9 +64,9 @@ class Executions:
             raise raised
         ack(members)
 
-    async def place(self, most: Callable[[], int]) -> None:
-        """Wait until fewer than ``most`` batches are under way."""
-        while len(self._running) >= most():
+    async def place(self, is_there: Callable[[], bool]) -> None:
+        """Wait until there is a place, as this says after each end of a batch."""
+        while not is_there():
             await self._next_end()
 
     async def settle_all(self, ack: Callable[[Sequence[AnyTuple]], None]) -> None:
@@ -92,13 +91,11 @@ class Executions:
         self._ended.clear()
 
     async def _next_end(self) -> None:
-        self._change = self._wiring.loop.create_future()
-        await self._change
+        # With concurrency= several calls may wait for it.
+        await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
 
     def _note_end(self, execution: asyncio.Task[None]) -> None:
         self._ended[execution] = self._running.pop(execution)
-        if self._change is not None and not self._change.done():
-            self._change.set_result(None)
         self._request()
         self._wiring.activity.end()  # last: until here something is about to happen
 

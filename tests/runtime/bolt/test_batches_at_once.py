@@ -190,3 +190,27 @@ async def test_a_number_that_is_none(at_once: Any) -> None:
     bolt.at_once = at_once
     with pytest.raises(InvalidTopology, match=r"bolt 'write': at_once= is how many .*, not " + str(at_once)):
         await run_to_end(writing(bolt))
+
+
+@pytest.mark.parametrize("at_once", [2, 3])
+async def test_with_concurrency_no_more_batches_overlap_and_none_is_forgotten(at_once: int) -> None:
+    """Several calls wait for a place then, each with a full batch, and go on one after another (law B7)."""
+    bolt = Beside()
+    bolt.at_once = at_once
+    running = await run_to_end(writing(bolt, range(20), concurrency=4))
+    assert len(bolt.began) == len(bolt.ended) == 10
+    times = [time for _, time in bolt.began]
+    assert max(map(times.count, times)) == at_once
+    assert running.statistics().components["values"].acked == 20
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_batches_that_wait_for_a_place_come_again_when_their_task_dies() -> None:
+    """As all that it has."""
+    bolt = Beside()
+    async with writing(bolt, range(20), concurrency=4).run() as running:
+        await asyncio.sleep(0.5)
+        running.kill("write")
+        await running.finished()
+        assert running.statistics().components["values"].acked == 20
+    assert sorted(chain.from_iterable(bolt.ended)) == list(range(20))
