@@ -114,14 +114,18 @@ class ThreadCalls:
         Raises :class:`~stormlet.errors.TopologyStopping` in other threads than the loop's when the instance has ended,
         and :class:`RuntimeError` when the loop is closed.
         """
-        # It could wait for nobody but itself.
-        if get_ident() == self._loop_thread:
+        is_elsewhere = get_ident() != self._loop_thread
+        if is_elsewhere:
+            self._wait_for_room()
+        else:  # it could wait for nobody but itself
             with self._lock:
                 self._under_way += 1
-        else:
-            self._wait_for_room()
         try:
-            return call_threadsafe(self._loop, call, self._made)
+            with self._lock:
+                # The loop comes to all that it is handed before the end, and perhaps to nothing after it.
+                if is_elsewhere and self._closed:
+                    raise self._ended()
+                return call_threadsafe(self._loop, call, self._made)
         except BaseException:
             self._leave()
             raise

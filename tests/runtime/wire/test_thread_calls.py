@@ -62,6 +62,24 @@ async def test_a_call_that_is_cancelled_is_not_made() -> None:
 # The end.
 
 
+class Ending(ThreadCalls):
+    """Those of an instance that ends between a thread's look for room and its call."""
+
+    def _wait_for_room(self) -> None:
+        super()._wait_for_room()
+        self.close()
+
+
+@pytest.mark.asyncio
+async def test_a_thread_that_has_room_as_the_instance_ends_is_refused() -> None:
+    """The loop may never come to what it is handed after that, and the thread would wait for it."""
+    calls, made = Ending(asyncio.get_running_loop(), "bolt[0]", lambda look: MOST), list[int]()
+    with pytest.raises(TopologyStopping, match=r"bolt\[0\] has ended"):
+        await asyncio.to_thread(calls.emit, lambda: made.append(1))
+    await asyncio.sleep(0)
+    assert not made
+
+
 class Worker:
     """A thread that emits for ever."""
 
