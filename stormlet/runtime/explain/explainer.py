@@ -28,6 +28,7 @@ from stormlet.runtime.tasks import Tasks
 UNRECORDED = "record_edges=1 would show since when, and by which way they came"
 UNFINISHED = (FailureKind.TIMEOUT, FailureKind.SHUTDOWN)
 """Failures that come from outstanding tuples."""
+END_OF_ROOTS = 2**64
 NO_TUPLES = "no task has a tuple of it: an ack was lost, or is with code in a thread"
 
 
@@ -64,12 +65,15 @@ class Explainer:
     def of_root(self, root: int) -> Explanation:
         """Of the tree of this root; also of one that is not open, of which bolts may still have tuples.
 
-        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0.
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0 and
+        what is not in 64 bits.
         """
         self._check_tracked()
         # Untracked tuples have it, all of them, so that it would find those of many emits.
         if not root:
             raise ValueError("0 is the root of no tree: what is untracked belongs to none (law L10)")
+        if not 0 < root < END_OF_ROOTS:
+            raise ValueError(f"{root} is the root of no tree: roots are ints from 1 to 2**64 - 1")
         tree = self._tasks.open_tree(root)
         if tree is not None:
             return self._of_open({root: tree})[0]

@@ -414,7 +414,8 @@ class Running:
         with them; what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots``
         has; a tree that was settled is forgotten, and said to be unknown.
 
-        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0 and what is no int.
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for what is no int from 1
+        to 2**64 - 1.
         """
         check_int(f"explain of topology {self._name!r}", "root", root)
         return self._explainer.of_root(root)

@@ -376,6 +376,14 @@ async def test_untracked_roots_are_refused() -> None:
             running.explain(0)
 
 
+@pytest.mark.parametrize("root", [-1, 2**64])
+async def test_what_can_be_no_root_is_refused(root: int) -> None:
+    """Compiled, too, where a root is a number of C."""
+    async with one_bolt(ignore) as (running, _):
+        with pytest.raises(ValueError, match=f"{root} is the root of no tree: roots are ints from 1 to"):
+            running.explain(root)
+
+
 async def test_without_ackers_there_is_nothing_to_explain() -> None:
     """The error is that of awaiting such a tree (law L9)."""
     topology = Topology("untracked", ackers=0)
