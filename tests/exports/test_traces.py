@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from functools import partial
+from math import nan
 from typing import Any
 
 import pytest
@@ -283,8 +284,8 @@ async def test_without_a_provider_nothing_happens() -> None:
     assert running.statistics().components["spout"].acked == 10
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.5])
-async def test_a_wrong_share_is_refused(share: float) -> None:
+@pytest.mark.parametrize("share", [-0.1, 1.5, nan, True, "x"])
+async def test_a_wrong_share_is_refused(share: Any) -> None:
     """A share is from 0 to 1."""
     with pytest.raises(InvalidConfiguration, match="from 0 to 1"):
         Traces(share)

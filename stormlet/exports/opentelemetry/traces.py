@@ -29,6 +29,7 @@ from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidConfiguration
 from stormlet.exports.opentelemetry.contexts import parent_in
 from stormlet.exports.opentelemetry.spans import Attempt, Edge, Spans, below
+from stormlet.model.checks.numbers import is_finite
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.tracing import TracedRun
@@ -50,7 +51,7 @@ class Traces:
     """
 
     def __init__(self, share: float = SHARE, *, tracer_provider: TracerProvider | None = None) -> None:
-        if not 0 <= share <= 1:
+        if not is_finite(share) or not 0 <= share <= 1:
             raise InvalidConfiguration(
                 f"the share of messages to trace is a number from 0 to 1, not {share!r}"
             )

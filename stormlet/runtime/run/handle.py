@@ -355,8 +355,10 @@ class Running:
         of the whole run (``"all"``). A window that is not full yet, or whose run has ended, says how long it is. The
         tasks of ``component`` have latencies of their own, in the last minute and in the whole run.
 
-        Raises :class:`ValueError` for another window.
+        Raises :class:`ValueError` for another window, and :class:`~stormlet.errors.InvalidTopology` for a component
+        that there is not.
         """
+        self._check_component(component)
         return at_once(self._monitor.figures(window, component))
 
     def bottleneck(self, window: Window = "1m") -> Bottleneck | None:
@@ -374,12 +376,15 @@ class Running:
         Raises :class:`ValueError` for another span, and :class:`~stormlet.errors.InvalidTopology` for a component that
         there is not.
         """
+        self._check_component(component)
+        return self._monitor.series(span, component)
+
+    def _check_component(self, component: str) -> None:
         tasks = self._tasks_by_component()
         if component and component not in tasks:
             raise InvalidTopology(
                 f"topology {self._name!r} has no {component!r}; components: {', '.join(map(repr, tasks))}"
             )
-        return self._monitor.series(span, component)
 
     def state(self, bolt: str | Stream[Any], name: str | None = None) -> Mapping[Any, Any]:
         """Return a view of what is durable of a bolt's state, by key, such as ``running.state("count")["moon"]``: whole

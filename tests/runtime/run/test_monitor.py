@@ -117,10 +117,11 @@ async def test_the_time_before_the_start_is_in_no_window(sim: Simulation) -> Non
 async def test_what_there_is_not_is_refused(sim: Simulation) -> None:
     """The error names what there is."""
     async with topology().run() as running:
-        with pytest.raises(
-            InvalidTopology, match="'watched' has no 'nobody'; components: '__acker', 'numbers', 'wait'"
-        ):
-            running.series(component="nobody")
+        for ask in (running.series, running.figures):
+            with pytest.raises(
+                InvalidTopology, match="'watched' has no 'nobody'; components: '__acker', 'numbers', 'wait'"
+            ):
+                ask(component="nobody")
         with pytest.raises(ValueError, match="no window '5m'"):
             running.figures("5m")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="no window '5m'"):
