@@ -291,6 +291,16 @@ def _is_generator_function(source: object) -> bool:
     )
 
 
+def not_at_once(function: object) -> str:
+    """Return in words why a function does not give its result at once; empty for one that does."""
+    called = what_is_called(function)
+    if not inspect.isroutine(called):  # an object with a method of that name
+        called = getattr(type(called), "__call__", called)  # noqa: B004 - it is not about being callable
+    if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+        return "is async"
+    return "yields" if inspect.isgeneratorfunction(called) else ""
+
+
 def what_is_called(function: object) -> object:
     """Return the callable below a partial, or below a class with type arguments."""
     called = cast("partial[object]", function).func if isinstance(function, partial) else function

@@ -143,7 +143,12 @@ def yielded(body: bytes) -> Iterator[bytes]:
     yield body
 
 
-@pytest.mark.parametrize("key", [awaited, streamed, yielded, partial(awaited)])
+class Awaiting:
+    async def __call__(self, body: bytes) -> bytes:
+        return body
+
+
+@pytest.mark.parametrize("key", [awaited, streamed, yielded, partial(awaited), Awaiting()])
 async def test_a_key_that_is_not_there_at_once_is_refused(key: Callable[[bytes], Hashable]) -> None:
     """Each call would give another one, so that nothing would wait for anything."""
     with pytest.raises(InvalidTopology, match=r"^ordered_by=: <?.* write a plain function that returns it$"):

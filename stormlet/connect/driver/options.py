@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from operator import index
 from typing import Annotated, Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, cast
 
@@ -15,7 +14,7 @@ from stormlet.connect.session import Capabilities, Settles
 from stormlet.core.settlement.reconnects import ReconnectPolicy
 from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidTopology
-from stormlet.model.logic import what_is_called
+from stormlet.model.logic import not_at_once
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -122,11 +121,9 @@ def source_settings(options: SourceOptions) -> SourceSettings:
 
 def _check_order(ordered_by: Callable[[Any], Hashable] | None) -> None:
     """Refuse what would give another key for each message."""
-    called = what_is_called(ordered_by)
-    if iscoroutinefunction(called) or isasyncgenfunction(called) or isgeneratorfunction(called):
-        what = "yields" if isgeneratorfunction(called) else "is async"
+    if fault := not_at_once(ordered_by):
         raise InvalidTopology(
-            f"ordered_by=: {shortened(ordered_by)} {what}, and is called with each value for its key at once; write a "
+            f"ordered_by=: {shortened(ordered_by)} {fault}, and is called with each value for its key at once; write a "
             f"plain function that returns it"
         )
 

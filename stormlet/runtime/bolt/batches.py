@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 from math import inf
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from stormlet.core.tuples import HELD, OPEN, PLAIN, Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.numbers import is_int, is_seconds
 from stormlet.model.components import BatchBolt, Bolt, Collector, TaskContext, overrides
+from stormlet.model.logic import not_at_once
 from stormlet.runtime.bolt.executions import Executions
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt
@@ -92,11 +93,11 @@ def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
         )
     for name in ("key", "weight"):
         method = getattr(bolt, name)
-        if not callable(method) or iscoroutinefunction(method):
+        fault = not_at_once(method) if callable(method) else f"is {shortened(method)}"
+        if fault:
             raise InvalidTopology(
-                f"bolt {component!r}: {name} of {type(bolt).__name__} is called with each value, before its batch, and "
-                f"{'cannot be async' if callable(method) else f'cannot be {shortened(method)}'}; write "
-                f"def {name}(self, value)"
+                f"bolt {component!r}: {name} of {type(bolt).__name__} {fault}, and is called with each value, before "
+                f"its batch; write def {name}(self, value), which returns it"
             )
 
 
@@ -265,7 +266,7 @@ class BatchRunner(Bolt[Any, Any]):
         """Execute a batch beside this task; wait if these are as many as may be."""
         out.default_anchors = members
         self._wiring.outbox.occupation.places = self.bolt.at_once
-        if self._has_place():
+        if self._has_place() and not self._executions.waiting:
             self._executions.start(members, partial(self._execute_beside, members, out))
             return None if self._has_place() else self._executions.place(self._has_place)
         return self._start_in_turn(members, out)

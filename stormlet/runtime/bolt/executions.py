@@ -26,6 +26,10 @@ class Executions:
         self._occupation = wiring.outbox.occupation
         self._running: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
         self._ended: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
+        self._turn = asyncio.Lock()
+        """Of those that wait for a place: one after another, in the order of asking."""
+        self.waiting = 0
+        """The number of calls that wait for a place."""
         self._closed = False
 
     def __bool__(self) -> bool:
@@ -65,9 +69,14 @@ class Executions:
         ack(members)
 
     async def place(self, is_there: Callable[[], bool]) -> None:
-        """Wait until there is a place, as this says after each end of a batch."""
-        while not is_there():
-            await self._next_end()
+        """Wait in turn until there is a place, as this says after each end of a batch."""
+        self.waiting += 1
+        try:
+            async with self._turn:
+                while not is_there():
+                    await self._next_end()
+        finally:
+            self.waiting -= 1
 
     async def settle_all(self, ack: Callable[[Sequence[AnyTuple]], None]) -> None:
         """Wait for all batches, and settle them as :meth:`settle` does."""
@@ -91,7 +100,6 @@ class Executions:
         self._ended.clear()
 
     async def _next_end(self) -> None:
-        # With concurrency= several calls may wait for it.
         await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
 
     def _note_end(self, execution: asyncio.Task[None]) -> None:

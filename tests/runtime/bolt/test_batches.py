@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from math import inf, nan
 from typing import Any, cast
 
@@ -452,9 +452,23 @@ async def take(self: object, value: object) -> int:
     return 1
 
 
+def give(self: object, value: object) -> Iterator[int]:
+    """The same."""
+    yield 1
+
+
+class Taking:
+    """The same, as an object."""
+
+    async def __call__(self, value: object) -> int:
+        return 1
+
+
 @pytest.mark.parametrize("executor", ["loop", "thread"])
 @pytest.mark.parametrize("name", ["key", "weight"])
-@pytest.mark.parametrize(("method", "words"), [(take, "cannot be async"), (5, "cannot be 5")])
+@pytest.mark.parametrize(
+    ("method", "words"), [(take, "is async"), (give, "yields"), (Taking(), "is async"), (5, "is 5")]
+)
 async def test_a_key_or_weight_that_is_no_plain_method_is_refused(
     name: str, method: Any, words: str, executor: Any
 ) -> None:
@@ -464,7 +478,7 @@ async def test_a_key_or_weight_that_is_no_plain_method_is_refused(
     numbers = topology.spout("numbers", range(4))
     topology.bolt("bolt", lambda: made(2), numbers.shuffle(), executor=executor)
     with pytest.raises(
-        InvalidTopology, match=f"bolt 'bolt': {name} of Made is called with .* and {words}; write "
+        InvalidTopology, match=f"bolt 'bolt': {name} of Made {words}, and .*; write def {name}"
     ):
         await run_to_end(topology)
 

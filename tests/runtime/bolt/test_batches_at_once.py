@@ -214,3 +214,11 @@ async def test_batches_that_wait_for_a_place_come_again_when_their_task_dies() -
         await running.finished()
         assert running.statistics().components["values"].acked == 20
     assert sorted(chain.from_iterable(bolt.ended)) == list(range(20))
+
+
+async def test_with_concurrency_batches_are_executed_in_their_order() -> None:
+    """No call takes the place that another one has waited for, however long the load lasts."""
+    bolt = Beside()
+    bolt.size = 1
+    await run_to_end(writing(bolt, range(40), concurrency=4))
+    assert [values for values, _ in bolt.began] == [[number] for number in range(40)]
