@@ -254,8 +254,8 @@ def _full(view: Limits, id: str) -> str:
         return ""
     full = sum(each.fullest >= FULL_QUEUE for each in edges)
     if full:
-        words = {1: "the queue before it is full", 2: "both queues before it are full"}
-        return f" and {words.get(full, f'{full} queues before it are full')}"
+        one = "the queue before it is full" if len(edges) == 1 else "a queue before it is full"
+        return f" and {one if full == 1 else f'{full} queues before it are full'}"
     fullest = max(each.fullest for each in edges)
     if fullest >= CROWDED:
         return f" and the queue before it is {percent(fullest)} full"

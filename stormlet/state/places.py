@@ -31,8 +31,12 @@ DATABASE: Final = b"SQLite format 3\0"
 
 
 def absolute(path: str | os.PathLike[str]) -> Path:
-    """The one path of a file, whatever becomes of the current directory, and by whichever link it is found."""
-    return Path(path).resolve()
+    """The one path of a file, whatever becomes of the current directory, and by whichever link it is found. Raises
+    :class:`~stormlet.errors.StateUnusable` for a text that is no path."""
+    try:
+        return Path(path).resolve()
+    except ValueError as error:  # a null byte, or half of a character
+        raise StateUnusable(f"{str(path)!r} cannot be kept: {error}; give another path") from error
 
 
 def is_rocksdb(path: str | os.PathLike[str]) -> bool:

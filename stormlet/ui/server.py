@@ -34,7 +34,8 @@ def read_bind(text: str, where: str) -> Bind:
     host, colon, port = text.rpartition(":")
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         raise InvalidConfiguration(
-            f"{where} {text}: write an address with colons in brackets, and a port, such as [::1]:8080"
+            f"{where} {text}: write a port, or an address and a port, such as 8080 or 0.0.0.0:8080; one with colons "
+            f"is in brackets, as in [::1]:8080"
         )
     host = host.removeprefix("[").removesuffix("]")
     if not port.isdecimal() or not port.isascii() or int(port) > 65_535 or (colon and not host):

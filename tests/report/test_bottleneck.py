@@ -265,15 +265,22 @@ def test_places_are_raised_where_there_are_several() -> None:
     assert "of its time: raise" in sentence(replace(AWAITS, full=[]))
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(2, "both queues before it are"), (3, "3 queues before it are")]
-)
+@pytest.mark.parametrize(("number", "words"), [(2, "2 queues before it are"), (3, "3 queues before it are")])
 def test_the_full_queues_before_it_are_counted(number: int, words: str) -> None:
-    """Two are both."""
+    """Whatever there is beside them."""
     figures = AWAITS.figures()
     edges = [each for each in figures.edges if each.consumer == "geocode"] * number
     one = bottleneck(structs.replace(figures, edges=edges), AWAITS.plan())
     assert f"97 % of its time and {words} full: raise" in str(one)
+
+
+def test_one_of_several_queues_is_not_the_queue() -> None:
+    """Another one is half full."""
+    figures = AWAITS.figures()
+    (edge,) = (each for each in figures.edges if each.consumer == "geocode")
+    edges = [structs.replace(edge, fullest=fullest) for fullest in (1.0, 0.5)]
+    one = bottleneck(structs.replace(figures, edges=edges), AWAITS.plan())
+    assert "and a queue before it is full: raise" in str(one)
 
 
 @pytest.mark.parametrize(

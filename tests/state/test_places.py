@@ -80,12 +80,13 @@ def test_where_that_cannot_be_told(mounts: Path) -> None:
     StateFile(mounts.with_name("words.state"), "words").close()
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "nul\0", "half \ud800"])
 @pytest.mark.parametrize("ending", ["state", "rocksdb"])
 @pytest.mark.parametrize("opened", [partial(owned, topology="words"), reader])
 def test_a_name_that_no_file_can_have_is_refused(
-    opened: Callable[[Path], object], ending: str, tmp_path: Path
+    opened: Callable[[Path], object], ending: str, name: str, tmp_path: Path
 ) -> None:
-    """It is longer than file systems take."""
-    path = tmp_path / f"{'x' * 300}.{ending}"
-    with pytest.raises(StateUnusable, match=rf"{ending} cannot be kept: .*; give another path$"):
+    """It is longer than file systems take, or no name to them."""
+    path = tmp_path / f"{name}.{ending}"
+    with pytest.raises(StateUnusable, match=rf"{ending}'? cannot be kept: .*; give another path$"):
         opened(path)

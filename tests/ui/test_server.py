@@ -57,7 +57,7 @@ def test_what_is_no_port_is_refused(text: str) -> None:
 def test_an_address_with_colons_needs_brackets(text: str) -> None:
     """Else its end is taken for the port."""
     with pytest.raises(
-        InvalidConfiguration, match=r"--ui \S+: write .* in brackets, .* such as \[::1\]:8080"
+        InvalidConfiguration, match=r"--ui \S+: write a port, .* in brackets, as in \[::1\]:8080"
     ):
         read_bind(text, "--ui")
 

@@ -15,6 +15,8 @@ from stormlet.cli.units import rough_duration
 WINDOWS: Final = ("1m", "10m", "1h", "all")
 AGAIN: Final = 2.0
 """Seconds after which to ask again what was not answered."""
+ODD: Final = (KeyError, TypeError, ValueError, AttributeError)
+"""What comes of an answer of another shape than this version's."""
 
 
 class Watch:
@@ -70,7 +72,7 @@ class Watch:
             await self._miss(str(error))
         except Unanswered as error:
             self._fail(str(error))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except ODD:
             self._fail(f"{self._server.address.base} answers as no page of this version of stormlet does")
 
     async def draw_graph(self) -> None:
@@ -83,7 +85,7 @@ class Watch:
 
     async def _miss(self, words: str) -> None:
         """Say what is gone. A topology that was chosen stays chosen: it may come again."""
-        with suppress(Unanswered):
+        with suppress(Unanswered, *ODD):
             await self._list()
         if self.topology not in self.others:
             words = f"the topology is gone: {words}{'; t leads to another one' if self.others else ''}"

@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Lock, get_ident
+from threading import Lock, RLock, get_ident
 from typing import TypeVar
 
 from stormlet.errors import TopologyStopping
@@ -96,7 +96,7 @@ class ThreadCalls:
         self._name = name
         self._count_room = count_room
         self._clock = loop if isinstance(loop, StandingClock) else None
-        self._lock = Lock()
+        self._lock = RLock()  # a signal may have its thread emit while that has the lock
         self._under_way = 0
         self._looks = 0
         self.waiting: deque[tuple[int, Waiter]] = deque()
