@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from stormlet.spark.engine.passage.staging import Staging
@@ -17,7 +18,8 @@ def test_it_is_removed_from_those_who_write_into_it(tmp_path: Path) -> None:
         for number in range(4):
             time.sleep(0.1)
             staging.path.mkdir(exist_ok=True)
-            (staging.path / f"{number}").touch()
+            with suppress(FileNotFoundError):  # it was removed between the two
+                (staging.path / f"{number}").touch()
 
     writer = threading.Thread(target=write)
     writer.start()
