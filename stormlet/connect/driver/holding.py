@@ -90,7 +90,7 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        # Each call counts here: it is made for each message, and compiled, the driver is what a message costs.
+        # As _release, written out: of what a message costs in a compiled engine, most are the calls of the driver.
         if self.leases is not None:
             self.leases.release(id)
         held = self.receipts.take(id)

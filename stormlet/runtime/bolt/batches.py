@@ -282,7 +282,8 @@ class BatchRunner(Bolt[Any, Any]):
         await self._executions.place(self._has_place)
 
     def _has_place(self) -> bool:
-        return self._executions.running < self.bolt.at_once
+        # At least one, as user code may lower it while calls wait: with none they would wait for no batch at all.
+        return self._executions.running < max(1, self.bolt.at_once)
 
     async def _execute_beside(self, members: list[AnyTuple], out: BoltCollector) -> None:
         self._begin(members)

@@ -222,3 +222,15 @@ async def test_with_concurrency_batches_are_executed_in_their_order() -> None:
     bolt.size = 1
     await run_to_end(writing(bolt, range(40), concurrency=4))
     assert [values for values, _ in bolt.began] == [[number] for number in range(40)]
+
+
+@pytest.mark.parametrize("lowered", [0, 1])
+async def test_a_number_that_is_lowered_while_calls_wait_leaves_none_of_them_behind(lowered: int) -> None:
+    """They go on one after another then."""
+    bolt = Beside()
+    async with writing(bolt, range(20), concurrency=4).run() as running:
+        await asyncio.sleep(0.5)
+        bolt.at_once = lowered
+        await running.finished()
+        assert running.statistics().components["values"].acked == 20
+        assert running.statistics().components["values"].failed == 0
