@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, cast
 
 import msgspec
@@ -184,7 +185,7 @@ async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_h
     status = Status("t", "orders", "redis://here", lambda: 0.0)
     rules = Capabilities(lease=60.0, receipts_survive=True, can_return=True)
     settling = Settling(status, 0.0, survive=True)
-    holding = Holding(rules, SourceSettings(), settling, status, cast("Any", None))
+    holding = Holding(rules, SourceSettings(), settling, status, cast("Any", None), count())
     done, returned = (Held(id, f"receipt {id}", None, -1, 0.0, b"", id, 1, 1, None) for id in "ab")
     assert holding.add(done)
     assert holding.add(returned)

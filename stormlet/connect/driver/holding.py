@@ -8,7 +8,7 @@ again. Or it is *withdrawn*: it belongs to somebody else, and its tree goes on w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from stormlet.connect.driver.intake import Buffer, Held, is_unreadable
@@ -32,9 +32,10 @@ class Holding:
         settling: Settling,
         status: Status,
         out: SpoutCollector[Any],
+        suffixes: Iterator[int],
     ) -> None:
-        """``settling`` tells the broker; ``out`` is the collector of the spout."""
-        self.receipts = Receipts[Held](survive=settling.survive)
+        """``settling`` tells the broker; ``out`` is the collector of the spout, and ``suffixes`` are those of ids."""
+        self.receipts = Receipts[Held](survive=settling.survive, suffixes=suffixes)
         self.leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
         self.buffer = Buffer(settings.ordered_by is not None)
         self.all_are_read = False

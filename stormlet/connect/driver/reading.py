@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import count
 from typing import Any
 
 from stormlet.connect.driver.burying import Burying
@@ -38,18 +37,6 @@ LOOKED_AT = 5
 """Deliveries between two looks at the clock."""
 
 
-class Numbers:
-    """The numbers of messages without a name, by task; one object for a whole run. Where an instance has died, the next
-    one goes on counting: the trees of the first are still there, and have its ids (law R3)."""
-
-    def __init__(self) -> None:
-        self._by_task: dict[int, Iterator[int]] = {}
-
-    def of(self, task: int) -> Iterator[int]:
-        """Return those of the task with this id."""
-        return self._by_task.setdefault(task, count(1))
-
-
 class Reading:
     """The reader of one source task."""
 
@@ -65,7 +52,9 @@ class Reading:
         burying: Burying,
         partitions: Partitions,
         status: Status,
+        unnamed: Iterator[int],
     ) -> None:
+        """``unnamed`` are the numbers of messages without a name."""
         self.is_out = asyncio.Event()
         """Set while no session is read."""
         self.is_out.set()
@@ -79,7 +68,7 @@ class Reading:
         self._partitions = partitions
         self._status = status
         self._unnamed = f"{context.component}[{context.task_index}]#"
-        self._numbers = context.shared.one(Numbers).of(context.task)
+        self._numbers = unnamed
         self._most_attempts = context.config.max_attempts
         self._is_traced = context.is_traced
         self._slice = context.config.slice

@@ -32,6 +32,7 @@ from stormlet.connect.driver.connecting import CLOSING, leave
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held
+from stormlet.connect.driver.numbers import Numbers
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.overdue import Overdue
 from stormlet.connect.driver.partitions import Partitions
@@ -125,7 +126,8 @@ class SourceSpout(ReliableSpout[T]):
         self._status = status = Status(context.topology, context.component, str(self._address), self._clock)
         survive = rules.receipts_survive and rules.settles is Settles.EACH
         self._settling = settling = Settling(status, settings.gathering(rules), survive=survive)
-        self._holding = holding = Holding(rules, settings, settling, status, out)
+        numbers = context.shared.one(Numbers).of(context.task)
+        self._holding = holding = Holding(rules, settings, settling, status, out, numbers.suffixes)
         partitions = Partitions(holding, settling, settings)
         self._credit = credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
         self._burying = Burying(context, out, holding, buries=self.buries, resume=self._resume)
@@ -139,6 +141,7 @@ class SourceSpout(ReliableSpout[T]):
             burying=self._burying,
             partitions=partitions,
             status=status,
+            unnamed=numbers.unnamed,
         )
         self._serving = Serving(
             context,

@@ -12,19 +12,23 @@ the message that is under way *adopts* the new receipt, and is not processed a s
 holds, too, for a message that was settled while its delivery was on its way from the broker to the next connection.
 
 A message that is withdrawn is no longer this source's. If the broker delivers it once more, that is another message to
-the engine, of which the old one's outcome must say nothing. So the ids of messages have the number of withdrawals
-before them as a suffix; those that are under way keep theirs.
+the engine, of which the old one's outcome must say nothing. Nor must an outcome of what an instance of the spout had
+that is dead. So ids have a number as a suffix, of which each instance and each withdrawal takes the next; messages that
+are under way keep theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Final, Generic, TypeVar
 
 R = TypeVar("R")
 
+MARK: Final = "~"
+"""Lies between a name and the suffix."""
 LONGEST: Final = 12
-"""Digits that no count of withdrawals has."""
+"""Digits that no suffix has."""
 
 
 class Receipts(Generic[R]):
@@ -36,20 +40,22 @@ class Receipts(Generic[R]):
         "_is_known",
         "_old",
         "_settled",
+        "_suffix",
+        "_suffixes",
         "_survive",
         "connection",
         "stale",
-        "withdrawals",
     )
 
-    def __init__(self, *, survive: bool = False) -> None:
-        """``survive`` says that receipts stay valid when the connection is lost."""
+    def __init__(self, *, survive: bool = False, suffixes: Iterator[int] | None = None) -> None:
+        """``survive`` says that receipts stay valid when the connection is lost; ``suffixes`` are the numbers that no
+        instance of the spout has taken yet."""
         self.connection = 0
         """The number of the connection, from 1; 0 before the first."""
         self.stale = 0
         """Receipts that were settled when they were valid no more."""
-        self.withdrawals = 0
-        """Withdrawals so far, of any number of messages."""
+        self._suffixes = count() if suffixes is None else suffixes
+        self._suffix = next(self._suffixes)
         self._earlier: list[int] = []
         """The suffixes, other than the present one, of ids that were under way at the last withdrawal."""
         self._survive = survive
@@ -94,12 +100,10 @@ class Receipts(Generic[R]):
 
     def id_of(self, name: str) -> str:
         """Return the message id for what the broker calls ``name``."""
-        if not self.withdrawals:
-            return name
         for number in self._earlier:
             if (id := _id(name, number)) in self or self._is_settled(id):
                 return id
-        return _id(name, self.withdrawals)
+        return _id(name, self._suffix)
 
     def add(self, id: str, receipt: R) -> bool:
         """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt, or
@@ -144,18 +148,18 @@ class Receipts(Generic[R]):
         gone = {id: (held if id in held else old).pop(id) for id in ids if id in held or id in old}
         if gone:
             self._earlier = sorted({_suffix(id): None for id in (*self, *(self._settled or ()))})
-            self.withdrawals += 1
+            self._suffix = next(self._suffixes)
         return gone
 
     def _is_settled(self, id: str) -> bool:
         return self._settled is not None and id in self._settled
 
 
-def _id(name: str, withdrawals: int) -> str:
-    return f"{name}~{withdrawals}" if withdrawals else name
+def _id(name: str, suffix: int) -> str:
+    return f"{name}{MARK}{suffix}" if suffix or MARK in name else name
 
 
 def _suffix(id: str) -> int:
-    """The number behind the name; a name that ends like one costs no more than a look."""
-    number = id.rpartition("~")[2]
+    """The number behind the name; that of a delivery in a partition (``name~1+7``) counts as none."""
+    number = id.rpartition(MARK)[2]
     return int(number) if number.isdecimal() and number != id and len(number) < LONGEST else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +57,24 @@ def test_what_is_withdrawn_does_not_settle_what_comes_again() -> None:
     assert receipts.add(receipts.id_of("a"), "tag 2")
     assert receipts.take("a") is None
     assert (receipts.take("a~1"), len(receipts), list(receipts), "a~1" in receipts) == ("tag 2", 0, [], False)
+
+
+def test_each_instance_of_a_spout_has_ids_of_its_own() -> None:
+    """Those of one that is dead are still under way."""
+    suffixes = count()
+    dead = Receipts[str](suffixes=suffixes)
+    dead.add("a", "tag 1")
+    dead.withdraw(["a"])
+    assert [Receipts[str](suffixes=suffixes).id_of("a") for _ in range(2)] == ["a~2", "a~3"]
+
+
+def test_no_name_is_taken_for_the_id_of_another_message() -> None:
+    """Nor does the other adopt its receipt, and is never begun."""
+    receipts = connected()
+    assert receipts.add(receipts.id_of("a~1"), "tag 1")
+    receipts.add(receipts.id_of("b"), "tag 2")
+    receipts.withdraw(["b"])
+    assert receipts.add(receipts.id_of("a"), "tag 3")
 
 
 @given(st.lists(st.sampled_from(["deliver", "settle", "reconnect", "withdraw"]), max_size=60), st.booleans())
