@@ -148,6 +148,21 @@ class Awaiting:
         return body
 
 
+@pytest.mark.parametrize("function", [awaited, streamed, yielded])
+async def test_a_function_that_hides_one_that_is_not_there_at_once_buries_its_messages(
+    function: Callable[[bytes], Hashable], sim: Simulation
+) -> None:
+    """Which no look at it can tell before it is called; nothing would wait for anything."""
+    consumer = Consumer(
+        Broker("kafka"), lambda _: asyncio.sleep(0), settings={"ordered_by": lambda body: function(body)}
+    )
+    consumer.publish(1)
+    async with consumer.run():
+        await consumer.until_empty()
+    (letter,) = consumer.letters
+    assert re.search("ordered_by gave .*; let it return the key itself", str(letter.failure))
+
+
 @pytest.mark.parametrize("key", [awaited, streamed, yielded, partial(awaited), Awaiting()])
 async def test_a_key_that_is_not_there_at_once_is_refused(key: Callable[[bytes], Hashable]) -> None:
     """Each call would give another one, so that nothing would wait for anything."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
-from typing import Any
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, Final
 
 import msgspec
 
@@ -35,6 +36,10 @@ class Held(msgspec.Struct, gc=False):
     """For sources with ``ordered_by``."""
     traceparent: str = ""
     """The trace that it belongs to, where messages are traced."""
+
+
+NOT_AT_ONCE: Final = CoroutineType | GeneratorType | AsyncGeneratorType
+"""Types of what a function returns that is asynchronous, or yields."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
@@ -71,8 +76,13 @@ class Buffer:
         return bool(self._ready)
 
     def check_key(self, key: Hashable) -> None:
-        """Raise :class:`TypeError`, which says the way out, for a key that has no hash, or cannot be compared with
-        those that are under way."""
+        """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
+        that are under way, or is still to be awaited or drained: no two of these are equal."""
+        if isinstance(key, NOT_AT_ONCE):
+            name = type(key).__name__
+            if not isinstance(key, AsyncGeneratorType):
+                key.close()  # or Python warns that it was never awaited
+            raise TypeError(f"ordered_by gave {name}, and is called for the key at once; let it return the key itself")
         try:
             self._order.is_under_way(key)
         except Exception as error:
