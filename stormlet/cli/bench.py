@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Annotated, Final, TextIO, cast
 
 from cyclopts import Parameter
@@ -18,6 +20,7 @@ from stormlet.bench.workload import LoopName, Workload
 from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
+from stormlet.cli.running.signals import signals_handled_by
 from stormlet.errors import TargetError
 
 EXAMPLES = """\
@@ -54,7 +57,8 @@ class Measuring:
         """Measure, and show the progress on a terminal meanwhile; raises as :func:`~stormlet.bench.rounds.measure`."""
         scale = QUICK_SCALE if self.quick else self.scale
         try:
-            return measure(workloads, self.rounds_run, scale, self.loop, _show_progress, module)
+            with signals_handled_by(_leave):
+                return measure(workloads, self.rounds_run, scale, self.loop, _show_progress, module)
         finally:
             _show("")
 
@@ -87,6 +91,13 @@ def bench(*names: str, options: Measuring = USUAL) -> int:
     else:
         write_text(text(results, options.rounds_run, options.loop) + "\n")
     return 0
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """End by an exception: a process that dies of the signal leaves that of the workload behind."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
 
 
 def _show_progress(number: int, name: str) -> None:

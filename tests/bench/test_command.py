@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +88,18 @@ def test_the_page_says_which_workloads_the_command_has() -> None:
     """Those four, in one sentence."""
     names = [f"`{name}`" for name in WORKLOADS]
     assert f"{', '.join(names[:-1])} and {names[-1]}" in PAGE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")
+def test_a_bench_that_is_ended_leaves_no_process_behind() -> None:
+    """The workload that it has begun ends with it."""
+    command = [sys.executable, "-m", "stormlet", "bench", "loops", "--scale", "1000"]
+    bench = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
+    while not children.read_text():
+        assert bench.poll() is None
+        time.sleep(0.05)
+    bench.terminate()
+    assert bench.wait() == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.killpg(bench.pid, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
+from inspect import iscoroutine
 from itertools import islice
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Final
@@ -38,7 +39,7 @@ class Held(msgspec.Struct, gc=False):
     """The trace that it belongs to, where messages are traced."""
 
 
-NOT_AT_ONCE: Final = CoroutineType | GeneratorType | AsyncGeneratorType
+NOT_AT_ONCE: Final[tuple[type, ...]] = (CoroutineType, GeneratorType, AsyncGeneratorType)
 """Types of what a function returns that is asynchronous, or yields."""
 
 
@@ -80,9 +81,11 @@ class Buffer:
         that are under way, or is still to be awaited or drained: no two of these are equal."""
         if isinstance(key, NOT_AT_ONCE):
             name = type(key).__name__
-            if not isinstance(key, AsyncGeneratorType):
+            if iscoroutine(key):
                 key.close()  # or Python warns that it was never awaited
-            raise TypeError(f"ordered_by gave {name}, and is called for the key at once; let it return the key itself")
+            raise TypeError(
+                f"ordered_by gave {name}, and is called for the key at once; let it return the key itself"
+            )
         try:
             self._order.is_under_way(key)
         except Exception as error:
