@@ -79,13 +79,8 @@ class Buffer:
     def check_key(self, key: Hashable) -> None:
         """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
         that are under way, or is still to be awaited or drained: no two of these are equal."""
-        if isinstance(key, NOT_AT_ONCE):
-            name = type(key).__name__
-            if iscoroutine(key):
-                key.close()  # or Python warns that it was never awaited
-            raise TypeError(
-                f"ordered_by gave {name}, and is called for the key at once; let it return the key itself"
-            )
+        if type(key) in NOT_AT_ONCE:
+            raise _not_at_once(key)
         try:
             self._order.is_under_way(key)
         except Exception as error:
@@ -161,6 +156,15 @@ class Buffer:
 def is_unreadable(message: Held) -> bool:
     """Return True if nothing can be made of it."""
     return type(message.value) is Unreadable
+
+
+def _not_at_once(key: object) -> TypeError:
+    if iscoroutine(key):
+        key.close()  # or Python warns that it was never awaited
+    name = type(key).__name__
+    return TypeError(
+        f"ordered_by gave {name}, and is called for the key at once; let it return the key itself"
+    )
 
 
 def too_large(delivery: Delivery, most_bytes: int) -> TooLarge:
