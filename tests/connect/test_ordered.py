@@ -163,6 +163,21 @@ async def test_a_function_that_hides_one_that_is_not_there_at_once_buries_its_me
     assert re.search("ordered_by gave .*; let it return the key itself", str(letter.failure))
 
 
+async def test_a_cancellation_that_a_key_raises_buries_its_message(sim: Simulation) -> None:
+    """As another exception does (law N3): nobody has cancelled the spout."""
+
+    def key(body: bytes) -> Hashable:
+        raise asyncio.CancelledError
+
+    consumer = Consumer(Broker("kafka"), lambda _: asyncio.sleep(0), settings={"ordered_by": key})
+    consumer.publish(1)
+    async with consumer.run() as running:
+        await consumer.until_empty()
+        assert running.statistics().components["orders"].restarts == 0
+    (letter,) = consumer.letters
+    assert "StrayCancellation" in str(letter.failure)
+
+
 @pytest.mark.parametrize("key", [awaited, streamed, yielded, partial(awaited), Awaiting()])
 async def test_a_key_that_is_not_there_at_once_is_refused(key: Callable[[bytes], Hashable]) -> None:
     """Each call would give another one, so that nothing would wait for anything."""

@@ -26,6 +26,7 @@ from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import EndOfStream
 from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.report.connections import ConnectionState
+from stormlet.runtime.usercode import as_exception
 
 RECEIVE = 5.0
 """Seconds for which a session is asked to wait for messages."""
@@ -186,8 +187,8 @@ class Reading:
             if self._ordered_by is not None:
                 key = self._ordered_by(value)
                 self._holding.buffer.check_key(key)
-        except Exception as error:
-            value, key = Unreadable(body, error), None
+        except (Exception, asyncio.CancelledError) as error:
+            value, key = Unreadable(body, as_exception(error)), None
         number = -1 if place is None else place.add(delivery.position)
         if attempt != 1:
             attempt = self._attempt(attempt)
