@@ -162,8 +162,8 @@ ARGUMENTS: dict[str, Call] = {
         f"{name} of a bolt": lambda value, name=name: bolt(**{name: value})
         for name in ("parallelism", "concurrency", *COMPONENT_OPTIONS["bolt"])
     },
-    "seed of a run": lambda value: small().run(seed=value),
-    "message_timeout of a run": lambda value: small().run(message_timeout=value),
+    "seed of a run": lambda value: small().run(seed=value).close(),
+    "message_timeout of a run": lambda value: small().run(message_timeout=value).close(),
     "attempts of running.emit": host(lambda running, fed, value: running.emit(fed, 1, attempts=value)),
     "task_index": host(lambda running, _, value: running.kill("bolt", value)),
     "root": host(lambda running, _, value: running.explain(value)),

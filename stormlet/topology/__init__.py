@@ -31,7 +31,7 @@ from stormlet.topology.bolts import BoltBuilder
 from stormlet.topology.builder import configured
 from stormlet.topology.spouts import SpoutBuilder
 
-RUNTIME: Final = "stormlet.runtime.run.handle"
+RUNTIME: Final = "stormlet.runtime.run.entry"
 """The module that imports all of the runtime, and asyncio with it."""
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stormlet.runtime import tracing
     from stormlet.runtime.epochs import states
     from stormlet.runtime.hooks import run as run_hooks
-    from stormlet.runtime.run import handle
+    from stormlet.runtime.run import entry, handle
 else:
 
     class _Late:
@@ -51,7 +51,8 @@ else:
         def __getattr__(self, name: str) -> object:
             return getattr(importlib.import_module(self._name), name)
 
-    letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    entry, handle = _Late(RUNTIME), _Late("stormlet.runtime.run.handle")
+    letters = _Late("stormlet.runtime.dead_letters")
     states, run_hooks = _Late("stormlet.runtime.epochs.states"), _Late("stormlet.runtime.hooks.run")
     tracing = _Late("stormlet.runtime.tracing")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
@@ -134,7 +135,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         hooks: Sequence[run_hooks.HookFactory] = (),
         traces: tracing.Traces | None = None,
         **configuration: Unpack[TopologyOptions],
-    ) -> handle.Run:
+    ) -> entry.Run:
         """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
         block cancels it (law C3, C5).
 
@@ -172,14 +173,14 @@ class Topology(SpoutBuilder, BoltBuilder):
         if target is None:
             check_volatile(description)
         if target is None and not description.has_epochs:
-            return handle.Run(make)
+            return entry.Run(self.name, make)
         if not description.configuration.ackers:
             raise InvalidTopology(f"{where}: state needs acks, and ackers=0 has none; set ackers to 1")
         if target is not None:
             check_durable(description)
         open_store = partial(_opened, target, self.name, description.configuration.history)
-        return handle.Run(
-            make, partial(states.opened_state, open_store, description, durable=target is not None)
+        return entry.Run(
+            self.name, make, partial(states.opened_state, open_store, description, durable=target is not None)
         )
 
     def _place(self, described: Description) -> StateTarget | None:

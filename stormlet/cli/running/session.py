@@ -37,7 +37,8 @@ from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
 from stormlet.model.setting_layers import Layered
 from stormlet.report.statistics import Statistics
-from stormlet.runtime.run.handle import Run, Running
+from stormlet.runtime.run.entry import Run
+from stormlet.runtime.run.handle import Running
 from stormlet.topology import Topology
 
 
@@ -155,6 +156,7 @@ class Session:
                 state=how.state,
                 **cast("TopologyOptions", how.settings.values),
             )
+            at_the_end.callback(self._run_of_topology.close)
             if how.fresh:
                 move_aside(self._topology, how.state, self._presenter.say)
             async with self._run_of_topology as running:

@@ -71,9 +71,7 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
 def inspected(topology: Topology, path: Path, settings: Layered) -> Inspection:
     """Look at a topology that is to have a state file, without running it."""
     inspection = inspect_topology(topology, settings)
-    topology.run(
-        state=path, **cast("TopologyOptions", settings.values)
-    )  # for its checks alone: it is not entered
+    topology.run(state=path, **cast("TopologyOptions", settings.values)).close()  # for its checks alone
     return inspection
 
 

@@ -2,7 +2,8 @@
 
 ::
 
-    handle        ``Run``, the block that the host enters, and ``Running``, what it holds inside
+    entry         ``Run``, the block that the host enters
+    handle        ``Running``, what it holds inside
     block         the task that has entered the block, and the first crash, which cancels it
     assembly      makes all tasks from a plan and wires them
     instances     makes the instances of user code: workers of bolts, and spouts

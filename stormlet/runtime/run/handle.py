@@ -1,14 +1,13 @@
-"""The block in which a topology runs, and the handle that the host holds in it."""
+"""The handle that the host holds in the block in which a topology runs."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -24,7 +23,7 @@ from stormlet.report.bottleneck import Bottleneck
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.figures import Figures
-from stormlet.report.health import Health, RunState
+from stormlet.report.health import Health
 from stormlet.report.series import Point
 from stormlet.report.statistics import Statistics
 from stormlet.report.steps import at_once
@@ -498,54 +497,3 @@ class Running:
             await self._lifecycle.leave(error)
         finally:
             self._monitor.end()
-
-
-class Run:
-    """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
-
-    def __init__(
-        self,
-        make: Callable[[KeptState | None], Running],
-        open_state: Callable[[], Awaitable[KeptState]] | None = None,
-    ) -> None:
-        """``open_state`` opens the store and reads it, where messages belong to epochs."""
-        self._make = make
-        self._open_state = open_state
-        self._running: Running | None = None
-
-    @property
-    def crashed(self) -> bool:
-        """Says if user code has crashed it, also while it starts."""
-        return self._running is not None and self._running.health().state is RunState.CRASHED
-
-    async def __aenter__(self) -> Running:
-        # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
-        if self._running is not None:
-            raise InvalidTopology("this run was entered before; call topology.run() again")
-        state = None if self._open_state is None else await self._open_state()
-        try:
-            self._running = self._make(state)
-        except BaseException:
-            if state is not None:
-                state.store.close()
-            raise
-        await self._running.start()
-        return self._running
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        assert self._running is not None, "the block was never entered"
-        await self._running.leave(error)
-
-    if not TYPE_CHECKING:  # a checker says it by itself, and would be misled
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_") or not hasattr(Running, name):
-                raise AttributeError(f"'Run' object has no attribute {name!r}", name=name, obj=self)
-            raise AttributeError(
-                f"{name} belongs to the running topology: write `async with topology.run() as "
-                f"running:`, and use running.{name}",
-                name=name,
-                obj=self,
-            )

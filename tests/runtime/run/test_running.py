@@ -514,6 +514,20 @@ def test_a_run_that_is_not_entered_says_how() -> None:
     )
 
 
+def test_a_run_that_nobody_enters_is_warned_of() -> None:
+    """At the line that has lost it, unless it says that the checks were meant alone."""
+    topology = Topology("forgotten")
+    topology.spout("numbers", [1])
+    topology.run().close()
+    with pytest.warns(RuntimeWarning) as warned:
+        topology.run()
+    (warning,) = warned
+    assert (warning.filename, str(warning.message)) == (
+        __file__,
+        "the run of topology 'forgotten' was never entered: write `async with topology.run() as running:`",
+    )
+
+
 def test_a_run_has_nothing_else() -> None:
     """A word that is nowhere gets no advice."""
     topology = Topology("forgotten")
