@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
+from time import monotonic
 from typing import Any
 
 from stormlet.connect.address import read_address
@@ -48,8 +49,8 @@ async def write(sink: Sink[Any], *values: object) -> Sequence[Written]:
         return written
 
 
-async def received(session: Session, count: int, within: float = 5.0) -> list[Delivery]:
-    """Receive until there are so many, or nothing comes any more."""
+async def received(session: Session, count: int, within: float = 30.0) -> list[Delivery]:
+    """Receive until there are so many, or nothing comes any more for so long."""
     got = list[Delivery]()
     while len(got) < count and (more := await session.receive(count - len(got), within)):
         got += more
@@ -81,8 +82,27 @@ def numbered(count: int) -> list[str]:
     return list(map(str, range(count)))
 
 
-async def soon(condition: Callable[[], Awaitable[object]], seconds: float = 20.0) -> None:
-    """Wait until this is true."""
+async def soon(condition: Callable[[], Awaitable[object]], seconds: float = 60.0) -> None:
+    """Wait until this is true; for so long that only what never comes is missed, on whatever machine."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110 - a server is watched
             await asyncio.sleep(0.02)
+
+
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until this, which asks nobody, is true."""
+
+    async def is_true() -> bool:
+        return bool(condition())
+
+    await soon(is_true, seconds)
+
+
+async def quickest(work: Callable[[], Awaitable[object]], times: int = 5) -> float:
+    """The seconds that this takes at best: each single time has those for which the machine was busy."""
+    took = list[float]()
+    for _ in range(times):
+        begun = monotonic()
+        await work()
+        took.append(monotonic() - begun)
+    return min(took)

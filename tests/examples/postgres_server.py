@@ -32,15 +32,14 @@ class Server:
         if os.geteuid() == 0:
             self._as = {"user": USER, "group": USER, "extra_groups": []}
             shutil.chown(folder, USER, USER)
-        self._run(
-            "initdb", "-D", str(self._data), "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C"
-        )
+        made_as = ["-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        self._run("initdb", "-D", str(self._data), *made_as)
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", str(self._data), "-l", log, "-w", "-o", self.options, "start")
+        self._run("pg_ctl", "-D", str(self._data), "-l", log, "-w", "-t", "120", "-o", self.options, "start")
 
     @property
     def options(self) -> str:
@@ -50,7 +49,7 @@ class Server:
 
     def stop(self) -> None:
         """Stop it as if it had failed."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-m", "immediate", "stop")
+        self._run("pg_ctl", "-D", str(self._data), "-w", "-t", "120", "-m", "immediate", "stop")
 
     def database(self, name: str) -> str:
         """Make an empty database, and return its URL."""
@@ -64,7 +63,7 @@ class Server:
             # The server inherits what it is started with: a pipe would stay open as long as it lives.
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=60,
+            timeout=150,
             check=False,
             **self._as,
         )

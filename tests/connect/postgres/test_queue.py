@@ -15,7 +15,17 @@ from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.processes import HOST, free_ports
 from tests.brokers.proxy import Proxy
 from tests.connect.postgres.kit import Place, Postgres, through
-from tests.connect.sessions import bodies, context, done, numbered, received, rejected, returned, write
+from tests.connect.sessions import (
+    bodies,
+    context,
+    done,
+    numbered,
+    quickest,
+    received,
+    rejected,
+    returned,
+    write,
+)
 
 SECRET = "s3cret"
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
@@ -34,9 +44,9 @@ async def test_no_more_come_than_were_asked_for(place: Place) -> None:
     """The rest is for others, in its order."""
     async with place.consuming() as session, place.consuming() as other:
         await place.add(*numbered(6))
-        assert bodies(await session.receive(2, 5)) == ["0", "1"]
-        assert bodies(await other.receive(2, 5)) == ["2", "3"]
-        assert bodies(await session.receive(9, 5)) == ["4", "5"]
+        assert bodies(await session.receive(2, 30)) == ["0", "1"]
+        assert bodies(await other.receive(2, 30)) == ["2", "3"]
+        assert bodies(await session.receive(9, 30)) == ["4", "5"]
 
 
 async def test_what_is_done_is_deleted_once(place: Place) -> None:
@@ -62,12 +72,12 @@ async def test_what_is_given_back_comes_at_once_and_does_not_count(place: Place)
 
 async def test_a_lease_ends_for_others(place: Place) -> None:
     """As soon as its time is over, and with one delivery more; the first claim can do nothing with it."""
-    async with place.consuming(lease=0.5) as session, place.consuming(lease=5) as other:
+    async with place.consuming(lease=0.5) as session, place.consuming(lease=60, poll=60.0) as other:
         await place.add("lamp")
         (lamp,) = await received(session, 1)
-        begun = time.monotonic()
-        (again,) = await received(other, 1)
-        assert (again.deliveries, time.monotonic() - begun < 0.9) == (2, True)
+        async with asyncio.timeout(20):  # and not when it looks the next time
+            (again,) = await received(other, 1, 60.0)
+        assert again.deliveries == 2
         assert await session.renew([lamp.receipt]) == [lamp.receipt]
         settlement = Settlement([lamp.receipt], [lamp.receipt], [Rejection(lamp.receipt, "late")])
         assert await session.settle(settlement) == 3
@@ -77,13 +87,13 @@ async def test_a_lease_ends_for_others(place: Place) -> None:
 
 async def test_a_renewed_lease_does_not_end(place: Place) -> None:
     """The others of that time do."""
-    async with place.consuming(lease=0.6) as session, place.consuming(lease=5) as other:
+    async with place.consuming(lease=4) as session, place.consuming(lease=60) as other:
         await place.add(*numbered(3))
         got = await received(session, 3)
         for _ in range(5):
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(1)
             assert await session.renew([got[0].receipt, got[2].receipt]) == []
-        assert bodies(await other.receive(9, 0.1)) == ["1"]
+        assert bodies(await other.receive(9, 30)) == ["1"]
 
 
 async def test_what_is_given_up_stays_with_its_reason(place: Place) -> None:
@@ -92,24 +102,26 @@ async def test_what_is_given_up_stays_with_its_reason(place: Place) -> None:
         await place.add("lamp", "chair")
         lamp, _ = await received(session, 2)
         assert await session.settle(rejected(lamp, "no such\0 lamp")) == 0
-        assert bodies(await received(session, 2, 0.8)) == ["chair", "chair"]
+        assert bodies(await received(session, 2)) == ["chair", "chair"]
         assert await place.rows("body, reason") == [("chair", None), ("lamp", "no such lamp")]
         assert await session.lag() == {"orders": 1}
         await place.client.execute("UPDATE orders SET leased_until = '-infinity' WHERE body = 'lamp'")
-        assert "lamp" in bodies(await received(session, 2, 0.8))
+        assert "lamp" in bodies(await received(session, 2))
 
 
 async def test_a_notification_wakes(place: Place) -> None:
     """And a row without one is found by the next look."""
-    async with place.consuming(poll=1.0) as session:
-        waiting = asyncio.ensure_future(session.receive(1, 30))
+    async with place.consuming(poll=60.0) as session:
+        waiting = asyncio.ensure_future(session.receive(1, 60))
         await asyncio.sleep(0.3)
-        begun = time.monotonic()
         await write(postgres.Put[str](place.url, "orders"), "lamp")
-        assert bodies(await waiting) == ["lamp"]
-        assert time.monotonic() - begun < 0.5
+        async with asyncio.timeout(30):
+            assert bodies(await waiting) == ["lamp"]
+    async with place.consuming(poll=0.5) as session:
+        waiting = asyncio.ensure_future(session.receive(1, 30))
+        await asyncio.sleep(0.1)
         await place.add("chair")
-        assert bodies(await session.receive(1, 30)) == ["chair"]
+        assert bodies(await waiting) == ["chair"]
 
 
 async def test_a_row_of_a_transaction_comes_when_that_is_committed(place: Place) -> None:
@@ -119,8 +131,8 @@ async def test_a_row_of_a_transaction_comes_when_that_is_committed(place: Place)
         async with transaction:
             await writer.add("slow")
             await place.add("quick")
-            assert bodies(await session.receive(9, 1)) == ["quick"]
-        assert bodies(await session.receive(9, 3)) == ["slow"]
+            assert bodies(await session.receive(9, 30)) == ["quick"]
+        assert bodies(await session.receive(9, 30)) == ["slow"]
 
 
 async def test_a_row_that_somebody_is_at_is_passed_over(place: Place) -> None:
@@ -129,8 +141,8 @@ async def test_a_row_that_somebody_is_at_is_passed_over(place: Place) -> None:
         await place.add(*numbered(3))
         async with asyncio.timeout(20), other.client.transaction():
             await other.client.execute("SELECT FROM orders WHERE body = '0' FOR UPDATE")
-            assert bodies(await session.receive(9, 2)) == ["1", "2"]
-        assert bodies(await session.receive(9, 2)) == ["0"]
+            assert bodies(await session.receive(9, 30)) == ["1", "2"]
+        assert bodies(await session.receive(9, 30)) == ["0"]
 
 
 async def test_an_interrupted_source_claims_nothing(place: Place) -> None:
@@ -149,18 +161,16 @@ async def test_an_interrupted_source_claims_nothing(place: Place) -> None:
 async def test_a_receive_returns_nothing_after_its_time(place: Place) -> None:
     """And has what comes later."""
     async with place.consuming() as session:
-        begun = time.monotonic()
-        assert await session.receive(10, 0.3) == []
-        assert 0.25 < time.monotonic() - begun < 2
+        assert 0.25 < await quickest(lambda: session.receive(10, 0.3)) < 2
         await place.add("lamp")
-        assert bodies(await session.receive(10, 5)) == ["lamp"]
+        assert bodies(await session.receive(10, 30)) == ["lamp"]
 
 
 async def test_the_lag_is_what_is_not_done(place: Place) -> None:
     """Claimed or not."""
     async with place.consuming() as session:
         await place.add(*numbered(10))
-        got = await session.receive(4, 5)
+        got = await session.receive(4, 30)
         assert await session.lag() == {"orders": 10}
         await session.settle(done(*got))
         assert await session.lag() == {"orders": 6}
@@ -245,7 +255,7 @@ async def test_a_reset_is_a_lost_connection(place: Place, proxy: Proxy) -> None:
         waiting = asyncio.ensure_future(session.receive(1, 60))
         await asyncio.sleep(0.2)
         proxy.reset()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             with pytest.raises(ConnectionLost):
                 await waiting
         with pytest.raises(ConnectionLost):
@@ -258,8 +268,8 @@ async def test_a_black_hole_is_a_lost_connection(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the statement that nobody answers; and it can be closed."""
-    monkeypatch.setattr("stormlet.connect.postgres.connection.ANSWERS_WITHIN", 1.0)
-    async with asyncio.timeout(30), place.consuming(url=through(place.url, proxy.port)) as session:
+    monkeypatch.setattr("stormlet.connect.postgres.connection.ANSWERS_WITHIN", 3.0)
+    async with asyncio.timeout(50), place.consuming(url=through(place.url, proxy.port)) as session:
         await place.add("lamp")
         (lamp,) = await received(session, 1)
         proxy.swallow()

@@ -120,7 +120,7 @@ async def test_a_reset_is_a_lost_connection(place: Place, proxy: Proxy) -> None:
     writing = asyncio.ensure_future(session.write([Item(Charge(1, "lamp", 5))]))
     await asyncio.sleep(0.1)
     proxy.reset()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with pytest.raises(ConnectionLost):
             await writing
     await session.close()
