@@ -53,6 +53,7 @@ from stormlet.model.state.committers import CommitterFactory
 from stormlet.testing import run_simulated
 from stormlet.testing.brokers import PROFILES, Broker, TwinSink, TwinSource
 from stormlet.testing.brokers.logs import Log
+from tests.connect.sessions import until
 
 QUEUE: Final = "orders"
 WRITERS: Final = "writers of orders"
@@ -393,9 +394,8 @@ async def case_03b_a_stop_gives_back_what_nobody_has_begun(bench: Bench) -> None
     """Messages that wait for others of their key are the broker's again."""
     bodies = await published(bench, 20)
     run = Consumed(bench, briefly, source={"ordered_by": len})
-    async with run.run(), asyncio.timeout(30):  # to join a group may take seconds
-        while len(run.done) < 3:  # noqa: ASYNC110 - it is the run that is watched
-            await asyncio.sleep(0.01)
+    async with run.run():
+        await until(lambda: len(run.done) >= 3)  # to join a group may take seconds
     assert len(run.done) < 20
     await run.check(bodies)
     rest = Consumed(bench, briefly)
@@ -457,10 +457,10 @@ async def case_07_a_broker_that_is_away_is_no_crash(bench: Bench) -> None:
     async with run.run() as running:
         await bench.sleep(0.01)
         await bench.bring("restart")
-        await bench.sleep(5)
-        assert (running.health().ready, connection_of(running).state.value) == (False, "reconnecting")
+        await until(lambda: connection_of(running).state.value == "reconnecting")
+        assert not running.health().ready
         await run.until_empty()
-        assert running.health().ready
+        await until(lambda: running.health().ready)
     await run.check(bodies)
 
 
@@ -697,8 +697,8 @@ async def case_20_others_go_on_while_one_is_stuck(bench: Bench) -> None:
     bodies, gate = await published(bench, 60), asyncio.Event()
     run = Consumed(bench, waiting_for(gate, b"0002"), message_timeout=None)
     async with run.run():
-        await bench.sleep(3)
-        assert len(run.done) == 59
+        await until(lambda: len(run.counts) == 59)
+        await bench.sleep(1)  # for more than an interval of settling
         assert b"0002" in await bench.left()
         gate.set()
         await run.until_empty()
@@ -761,19 +761,18 @@ async def case_24_the_lag_is_what_the_broker_has(bench: Bench) -> None:
     bodies, gate = await published(bench, 40), asyncio.Event()
     run = Consumed(bench, waiting_for(gate, *bodies), message_timeout=None, source={"lag_every": 1.0})
     async with run.run() as running:
-        await bench.sleep(4)
-        assert connection_of(running).total_lag == len(await bench.left()) == 40
+        await until(lambda: connection_of(running).total_lag == 40)
+        assert len(await bench.left()) == 40
         gate.set()
         await run.until_empty()
-        await bench.sleep(4)
-        assert connection_of(running).total_lag == 0
+        await until(lambda: connection_of(running).total_lag == 0)
 
 
 async def case_25_two_runs_share_the_work(bench: Bench) -> None:
     """Both have some, and none has what the other has."""
-    bodies = await published(bench, 200)
     first, second = Consumed(bench, briefly), Consumed(bench, briefly)
     async with first.run(), second.run():
+        bodies = await published(bench, 200)  # now that both are there
         await first.until_empty()
     assert first.done
     assert second.done
@@ -855,7 +854,7 @@ def writing(bench: Bench) -> tuple[Topology, Stream[bytes]]:
 
 async def until_left(bench: Bench, body: bytes) -> None:
     """Wait until the broker has it."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while body not in await bench.left():  # noqa: ASYNC110 - it is the broker that is watched
             await asyncio.sleep(0.1)
 

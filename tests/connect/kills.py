@@ -33,7 +33,7 @@ async def process(program: str, arguments: Sequence[str], count: Callable[[], in
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = await asyncio.create_subprocess_exec(sys.executable, program, *arguments, cwd=ROOT, env=env)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while count() == before:
                 assert process.returncode is None
                 await asyncio.sleep(0.01)
@@ -47,7 +47,7 @@ async def process(program: str, arguments: Sequence[str], count: Callable[[], in
 class Mortals:
     """Processes one after another, who note what they have done in one file."""
 
-    def __init__(self, place: Place, folder: Path, *, lease: float = 1.0, sink: bool = False) -> None:
+    def __init__(self, place: Place, folder: Path, *, lease: float = 5.0, sink: bool = False) -> None:
         self._place = place
         self._notes = folder / "notes"
         kind = f"{type(place).__module__}:{type(place).__qualname__}"
@@ -69,6 +69,8 @@ class Mortals:
         random = Random(seed)
         await self._place.fill(*numbered(COUNT))
         for _ in range(KILLS):
+            if set(self.noted) == set(numbered(COUNT)):
+                break  # this process stood still while the last one did all the rest
             async with self.one() as process:
                 await asyncio.sleep(random.uniform(0, 0.3))
                 process.send_signal(number)
