@@ -66,7 +66,7 @@ async def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_a_user_who_may_not(guarded: Nats, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server does not answer such a question; it only complains."""
-    monkeypatch.setattr("stormlet.connect.nats.connection.ANSWERS_WITHIN", 1.0)
+    monkeypatch.setattr("stormlet.connect.nats.connection.ANSWERS_WITHIN", 3.0)
     said = await refusal(f"nats://guest:g@{HOST}:{guarded.port}")
     assert 'permissions violation for publish to "$js.api' in said.lower()
 
