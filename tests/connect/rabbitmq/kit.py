@@ -14,7 +14,7 @@ from stormlet.connect.rabbitmq import Publish, Queue
 from stormlet.connect.rabbitmq.publish import PublishSession
 from stormlet.connect.rabbitmq.queue import QueueSession
 from tests.connect.place import Place
-from tests.connect.sessions import begun
+from tests.connect.sessions import begun, soon
 
 
 class Rabbit(Place):
@@ -82,6 +82,16 @@ class Rabbit(Place):
         """Take out all that a queue has ready, and return the bodies."""
         return [message.body.decode() for message in await self.take(queue)]
 
+    async def has(self, *bodies: str, queue: str = "") -> bool:
+        """Wait until a queue has so many ready, as those of a closed channel come back a moment later; take them, and
+        return true if they are these."""
+
+        async def are_ready() -> bool:
+            return await self.ready(queue) >= len(bodies)
+
+        await soon(are_ready)
+        return await self.bodies(queue) == list(bodies)
+
     async def purge(self) -> None:
         """Take out all that the queue has ready, without looking."""
         await self._channel.queue_purge(self.queue)
@@ -119,8 +129,9 @@ class Rabbit(Place):
         return await self.bodies(self._done)
 
 
-def through(url: str, port: int, options: str = "?heartbeat=1") -> str:
-    """The same URL with another port, and heartbeats each second."""
+def through(url: str, port: int, options: str = "?heartbeat=3") -> str:
+    """The same URL with another port, and heartbeats so often that a test can wait for one that is missing, and not so
+    often that a machine with other work misses one."""
     return f"{url.rpartition(':')[0]}:{port}/{options}"
 
 

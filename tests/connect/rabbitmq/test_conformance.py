@@ -29,8 +29,9 @@ from tests.connect.rabbitmq.kit import Rabbit, through
 DEAD = f"{QUEUE} dead"
 RESTARTING = ("04", "07", "17", "31")
 """The cases that kill the broker."""
-SILENT = 4.0
-"""Seconds for which nothing comes through: longer than three heartbeats of a second."""
+BEATS = "?heartbeat=2"
+SILENT = 8.0
+"""Seconds for which nothing comes through: longer than three heartbeats."""
 
 
 class Watched(rabbitmq.Queue[Any]):
@@ -94,7 +95,7 @@ class RealRabbitMQ(Bench):
         """Of the open ones those that were settled when their connection was lost: the broker may know of it."""
         self.sessions = list[QueueSession]()
         self._forgets = self._is_consumed = self._has_none = False
-        self._beats = False  # each second: too soon for a machine with other work
+        self._beats = False  # too soon for a machine with other work, where no case needs it
         self._later: asyncio.Future[None] | None = None
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -121,7 +122,7 @@ class RealRabbitMQ(Bench):
     def source(self, **options: Any) -> Source[Any]:
         self._is_consumed = True
         rejects = self.rules.has_dead_letters
-        url = through(self._broker.url, self._proxy.port, "?heartbeat=1" if self._beats else "")
+        url = through(self._broker.url, self._proxy.port, BEATS if self._beats else "")
         return Watched(self, url, rejects=rejects, **options)
 
     def needs(self, *faults: str) -> None:

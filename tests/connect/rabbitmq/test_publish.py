@@ -160,7 +160,7 @@ async def test_a_black_hole_while_writing_is_a_lost_connection(rabbit: Rabbit, p
     await rabbit.declare()
     async with publishing(through(rabbit.url, proxy.port), routing_key=rabbit.queue) as session:
         proxy.swallow()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             with pytest.raises(ConnectionLost):
                 await session.write(items(*numbered(10)))
 
