@@ -31,7 +31,7 @@ class Reader:
     async def lines(self, count: int) -> list[str]:
         """Receive so many lines."""
         found: list[Delivery] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(found) < count:
                 found += await self.session.receive(count - len(found), 1)
         for each in found:

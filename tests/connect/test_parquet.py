@@ -182,7 +182,7 @@ async def test_a_damaged_file_ends_the_run(folder: Path) -> None:
     topology, seen = Topology("reading", max_restarts=0), list[Order]()
     topology.bolt("note", partial(Note, seen), topology.spout("orders", source(folder)).shuffle())
     with pytest.raises(Exception, match=r"b\.parquet cannot be read as Parquet") as caught:
-        async with asyncio.timeout(10), topology.run() as running:
+        async with asyncio.timeout(60), topology.run() as running:
             await running.finished()
     assert isinstance(caught.value, TopologyCrashed)
     assert seen == [Order("order 0", 0), Order("order 1", 1)]

@@ -20,6 +20,7 @@ from stormlet import Reject, Running, Topology
 from stormlet.connect import http
 from stormlet.connect.http.idempotency import KeyReused, Remembered
 from stormlet.connect.secrets import Secret
+from tests.connect.sessions import until
 
 pytestmark = pytest.mark.asyncio
 
@@ -35,16 +36,20 @@ class Shop:
     """A topology behind a route, served on loopback."""
 
     def __init__(self, **options: Any) -> None:
-        self.topology = Topology("shop", max_spout_pending=5, message_timeout=3.0, replay_delay=0.01)
+        self.topology = Topology("shop", max_spout_pending=5, message_timeout=4.0, replay_delay=0.01)
         self.orders = self.topology.spout("orders", outputs=Order)
         self.receipts = self.topology.bolt("sell", self.sell, self.orders.shuffle(), concurrency=5)
         self.sold = Counter[str]()
+        self.opens = asyncio.Event()
+        """Orders of the shop ``shut`` wait for it."""
         given = {"collect": self.receipts, **options}
         self.route = http.Route[Order](self.orders, as_=Order, **given)
 
     async def sell(self, order: Order) -> Any:
         self.sold[order.shop] += 1
         await asyncio.sleep(order.seconds)
+        if order.shop == "shut":
+            await self.opens.wait()
         if order.shop == "closed":
             raise Reject("the shop is closed")
         if order.shop == "broken" or (order.shop == "once" and self.sold["once"] == 1):
@@ -59,10 +64,10 @@ class Shop:
         task = asyncio.create_task(server._serve())
         while not server.started:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         try:
             async with (
-                httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+                httpx.AsyncClient(base_url=url, trust_env=False, timeout=20) as client,
                 self.topology.run() as running,
             ):
                 with self.route.serving(running):
@@ -94,7 +99,7 @@ async def test_the_answer_is_the_outcome(
     client: httpx.AsyncClient, body: str, status: int, answer: object
 ) -> None:
     """Of the tree; a client hears what a ``Reject`` says, and nothing else of the code."""
-    response = await client.post("/", content=body, timeout=20)
+    response = await client.post("/", content=body, timeout=60)
     assert response.status_code == status
     assert response.headers["content-type"] == "application/json"
     if answer is not None:
@@ -120,9 +125,18 @@ async def test_a_body_without_a_length_is_bounded_too(client: httpx.AsyncClient)
 
 async def test_a_full_topology_says_when_to_come_again() -> None:
     """Five may be pending; what comes beyond is refused within ``patience``."""
-    async with Shop().served() as (_, client):
-        slow = {"shop": "slow", "seconds": 0.5}
-        responses = await asyncio.gather(*(client.post("/", json=slow) for _ in range(8)))
+    shop, refused = Shop(), list[int]()
+
+    async def post(client: httpx.AsyncClient) -> httpx.Response:
+        response = await client.post("/", json={"shop": "shut"})
+        refused.append(response.status_code)
+        return response
+
+    async with shop.served() as (_, client):
+        posting = asyncio.gather(*(post(client) for _ in range(8)))
+        await until(lambda: len(refused) == 3)
+        shop.opens.set()
+        responses = await posting
     statuses = Counter(each.status_code for each in responses)
     assert statuses == {200: 5, 503: 3}
     assert {each.headers.get("retry-after") for each in responses} == {None, "1"}
@@ -198,12 +212,14 @@ async def test_values_without_a_json_form_are_no_failure(caplog: pytest.LogCaptu
 async def test_a_client_that_leaves_does_not_end_its_tree() -> None:
     """Its next request gets the answer."""
     shop, key = Shop(), {"Idempotency-Key": "k1"}
-    order = {"shop": "a", "seconds": 0.3}
+    order = {"shop": "shut"}
     async with shop.served() as (_, client):
         with pytest.raises(httpx.ReadTimeout):
-            await client.post("/", json=order, headers=key, timeout=0.1)
+            await client.post("/", json=order, headers=key, timeout=httpx.Timeout(20, read=0.1))
+        await until(lambda: shop.sold["shut"])
+        shop.opens.set()
         response = await client.post("/", json=order, headers=key)
-    assert (response.status_code, shop.sold["a"]) == (200, 1)
+    assert (response.status_code, shop.sold["shut"]) == (200, 1)
 
 
 @pytest.mark.parametrize(("signed", "status"), [(b'{"shop":"a"}', 200), (b'{"shop":"b"}', 401), (None, 401)])
