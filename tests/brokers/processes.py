@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
 
 def listens(port: int) -> bool:
     """True if somebody accepts connections at a port."""
-    with suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+    with suppress(OSError), socket.create_connection((HOST, port), timeout=10):
         return True
     return False
 
@@ -124,12 +124,12 @@ class Broker:
             return
         self._signal(number)
         try:
-            self._process.wait(30)
+            self._process.wait(60)
         finally:
             self._signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
-        deadline = monotonic() + 30
+        deadline = monotonic() + 60
         while self.answers():  # children of the process end a moment later
             assert monotonic() < deadline, f"it does not end: {self.output}"
             sleep(0.01)

@@ -72,7 +72,7 @@ class Proxy:
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         done: Future[None] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        done.result(10)
+        done.result(60)
 
     def _set(self, mode: Mode) -> None:
         self._mode = mode

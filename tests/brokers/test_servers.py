@@ -13,7 +13,7 @@ KINDS = ("rabbitmq", "valkey", "nats", "kafka")
 
 
 def connected(port: int) -> socket.socket:
-    return socket.create_connection((HOST, port), timeout=1)
+    return socket.create_connection((HOST, port), timeout=20)
 
 
 def answer(connection: socket.socket) -> bytes:
@@ -55,8 +55,10 @@ def test_a_proxy_is_a_black_hole(valkey: Broker) -> None:
     with Proxy(valkey.port) as proxy, connected(proxy.port) as client:
         answer(client)
         proxy.swallow()
+        client.settimeout(1)
         with pytest.raises(TimeoutError):
             answer(client)
+        client.settimeout(20)
         proxy.pass_on()
         assert client.recv(100) == b"+PONG\r\n"
 
