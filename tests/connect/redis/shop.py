@@ -25,7 +25,7 @@ class Order(msgspec.Struct, frozen=True):
     id: int
 
 
-def shop(url: str, stream: str, lease: float = 1.0) -> Topology:
+def shop(url: str, stream: str, lease: float = 5.0) -> Topology:
     """Bring orders from one stream to another."""
     topology = Topology("shop", max_spout_pending=PENDING)
     orders = topology.spout("orders", redis.Stream(url, stream, group="g", as_=Order, lease=lease))

@@ -124,7 +124,7 @@ def done(deliveries: Sequence[Delivery]) -> Settlement:
 async def all_of(session: StreamSession, count: int) -> list[Delivery]:
     """Receive so many."""
     found: list[Delivery] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(found) < count:
             found += await session.receive(100, 0.2)
     return found

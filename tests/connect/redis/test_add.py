@@ -44,7 +44,7 @@ async def test_what_a_sink_has_written_a_source_reads(valkey: Broker) -> None:
     async with place(valkey) as at:
         await at.write(Item("a", origin=7))
         async with at.session() as session:
-            (got,) = await session.receive(10, 1)
+            (got,) = await session.receive(10, 20)
         assert (got.body, got.headers) == (b"a", {"origin": b"7"})
 
 
@@ -128,4 +128,4 @@ async def test_the_oldest_go_beyond_a_length(valkey: Broker) -> None:
         await at.write(*map(str, range(500)), max_length=100)
         assert 100 <= await at.client.xlen(at.stream) <= 200
         async with at.session() as session:
-            assert bodies(await session.receive(1000, 1))[-1] == "499"
+            assert bodies(await session.receive(1000, 20))[-1] == "499"

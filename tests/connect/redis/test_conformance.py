@@ -26,7 +26,7 @@ class RealRedis(ProxiedBench):
     name = "redis"
     rules = redis.Stream(None, QUEUE, group=GROUP, lease=LEASE).capabilities
     faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "unroutable"})
-    silent = 2.5  # longer than a client waits for an answer
+    silent = 6.0  # longer than an impatient client waits for an answer
 
     def __init__(self, server: Broker) -> None:
         self.server = server
@@ -41,7 +41,7 @@ class RealRedis(ProxiedBench):
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             if self._is_impatient:
-                patch.setattr(client, "ANSWERS_WITHIN", 1.0)
+                patch.setattr(client, "ANSWERS_WITHIN", 2.5)
                 patch.setattr(client, "BEAT", 1.0)
                 patch.setattr(session, "BEAT", 1.0)
             super().run(work)
