@@ -48,7 +48,7 @@ class Cluster:
         """Make a topic with a name of its own."""
         name = f"topic-{next(NUMBERS)}"
         if self._is_mock:
-            self._producer.list_topics(name, timeout=10)
+            self._producer.list_topics(name, timeout=30)
         else:
             admin = AdminClient({"bootstrap.servers": self.servers})
             for made in admin.create_topics([NewTopic(name, PARTITIONS, 1, config=config)]).values():
@@ -120,7 +120,7 @@ async def connected(
         await session.close()
 
 
-async def read(session: Session, most: int, within: float = 30.0) -> list[Delivery]:
+async def read(session: Session, most: int, within: float = 60.0) -> list[Delivery]:
     """Read so many messages, and note them with their partitions."""
     found = list[Delivery]()
     async with asyncio.timeout(within):

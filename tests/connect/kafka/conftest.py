@@ -23,7 +23,7 @@ def _no_client_is_left() -> Iterator[None]:
     """A client that outlives its broker looks for it for ever, and says so in the output of other tests."""
     yield
     gc.collect()
-    ends = monotonic() + 10  # those of a client end one after another
+    ends = monotonic() + 60  # those of a client end one after another
     while (left := client_threads()) and monotonic() < ends:
         sleep(0.1)
     assert left == []
@@ -42,7 +42,7 @@ def client_threads() -> list[str]:
 def mock() -> Iterator[Cluster]:
     """librdkafka's cluster for tests, in this process."""
     broker = Producer({"bootstrap.servers": "mock", "log_level": 0, "test.mock.num.brokers": 1})
-    (node,) = broker.list_topics(timeout=5).brokers.values()
+    (node,) = broker.list_topics(timeout=30).brokers.values()
     with closing(Cluster(f"{node.host}:{node.port}", is_mock=True)) as cluster:
         yield cluster
     del broker

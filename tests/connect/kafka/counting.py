@@ -56,6 +56,7 @@ async def main(servers: str, read: str, written: str, state: str) -> None:
     async with counting(servers, read, written, state).run():
         stop = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+        print("ready", flush=True)
         await stop.wait()
 
 

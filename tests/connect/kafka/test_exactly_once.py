@@ -64,7 +64,7 @@ def check(bodies: list[bytes], count: int) -> None:
     assert by_key == {key: list(range(1, count // KEYS + 1)) for key in range(KEYS)}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_process_that_is_killed_writes_each_row_once(real: Cluster, tmp_path: Path) -> None:
     """At random moments, in the middle of transactions."""
     kills, count = int(os.environ.get("STORMLET_KILLS", "5")), 0
@@ -75,15 +75,19 @@ def test_a_process_that_is_killed_writes_each_row_once(real: Cluster, tmp_path: 
         process = start(real, read, written, tmp_path)
         sleep(random.uniform(1.0, 3.0))
         process.kill()
-        process.wait()
+        process.communicate()
     process = start(real, read, written, tmp_path)
-    deadline = monotonic() + 60
+    deadline = monotonic() + 240
     while len(rows(real, written)) < count:
         is_alive = process.poll() is None and monotonic() < deadline
         assert is_alive, (tmp_path / "log").read_text()[-3000:]
-    sleep(0.5)
+    assert process.stdout is not None
+    assert (
+        process.stdout.readline() == b"ready\n"
+    )  # for SIGTERM: all rows may have been there before it began
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert process.wait(60) == 0, (tmp_path / "log").read_text()[-3000:]
+    process.stdout.close()
     check(rows(real, written), count)
 
 
@@ -91,14 +95,13 @@ def start(cluster: Cluster, read: str, written: str, folder: Path) -> subprocess
     """Run the program."""
     with (folder / "log").open("ab") as log:
         state = str(folder / "counts.state")
-        return subprocess.Popen(
-            [sys.executable, str(PROGRAM), cluster.servers, read, written, state], stderr=log
-        )
+        command = [sys.executable, str(PROGRAM), cluster.servers, read, written, state]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
 
 
 async def until(cluster: Cluster, topic: str, count: int) -> None:
     """Wait for so many rows."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         while len(await asyncio.to_thread(rows, cluster, topic)) < count:  # noqa: ASYNC110 - it is another program that is watched
             await asyncio.sleep(0.1)
 
@@ -169,7 +172,7 @@ async def test_a_run_at_a_cluster_in_memory(mock: Cluster, tmp_path: Path) -> No
         topology = Topology("reading", state=str(tmp_path / "state"), epoch_seconds=0.05)
         numbers = topology.spout("numbers", Topics[int](mock.url, [topic], group="readers", as_=int))
         topology.bolt("see", seen.append, numbers.shuffle())
-        async with topology.run(), asyncio.timeout(30):
+        async with topology.run(), asyncio.timeout(60):
             while len(seen) < first + 100:  # noqa: ASYNC110 - it is the run that is watched
                 await asyncio.sleep(0.05)
     assert sorted(seen) == list(range(200))
@@ -218,7 +221,8 @@ def test_an_earlier_writer_is_fenced(real: Cluster) -> None:
     assert transactions(real, topic).last == Epoch(1, "line")
 
 
-SHORT = {"transaction_timeout_ms": 1000, "socket_timeout_ms": 900, "message_timeout_ms": 900}
+SHORT = {"transaction_timeout_ms": 4000, "socket_timeout_ms": 3900, "message_timeout_ms": 3900}
+"""So that a transaction without a pause ends in time on a machine with other work, too."""
 
 
 @pytest.fixture
@@ -231,8 +235,8 @@ def quick(proxied: ProxiedKafka) -> Iterator[Cluster]:
 def stopped(some: Transactions, topic: str, meanwhile: Callable[[], object] = int) -> Iterator[Outgoing]:
     """A row, in whose transaction the process is stopped for so long that the broker ends it."""
     yield Outgoing(topic, b"2")
-    some._producer.flush(5)
-    sleep(2)
+    some._producer.flush(30)
+    sleep(7)
     meanwhile()
 
 
@@ -241,7 +245,7 @@ def test_a_transaction_that_takes_too_long_is_written_again(quick: Cluster) -> N
     topic = quick.topic()
     some = transactions(quick, topic, **SHORT)
     some.write(Epoch(1, "line", ancestors=[("old", 1)]), [Outgoing(topic, b"1")])
-    with pytest.raises(ConnectionLost, match=r"took more than 1 s \(transaction.timeout.ms\)"):
+    with pytest.raises(ConnectionLost, match=r"took more than 4 s \(transaction.timeout.ms\)"):
         some.write(Epoch(2, "line"), stopped(some, topic))
     again = transactions(quick, topic, **SHORT)
     again.write(Epoch(2, "line"), [Outgoing(topic, b"2")])

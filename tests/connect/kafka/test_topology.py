@@ -19,8 +19,9 @@ from stormlet.report.connections import Connection
 from tests.brokers.processes import HOST, Broker
 from tests.connect.kafka.cluster import Cluster
 from tests.connect.kafka.servers import ProxiedKafka
+from tests.connect.sessions import until
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(400)]
 
 PENDING = 200
 
@@ -65,7 +66,7 @@ class Reader:
         """``async with reader.run() as running``."""
         return self.topology.run(dead_letters=self.letters.append)
 
-    async def until(self, count: int, within: float = 60.0) -> None:
+    async def until(self, count: int, within: float = 120.0) -> None:
         """Wait until it has processed so many different values."""
         async with asyncio.timeout(within):
             while len(self.processed) < count:  # noqa: ASYNC110 - it is another program that is watched
@@ -116,9 +117,7 @@ async def test_two_runs_share_a_topic(real: Cluster) -> None:
         await first.until(1000)
         async with second.run():
             await second.until(1000)
-            async with asyncio.timeout(60):
-                while len(first.processed) + len(second.processed) < 20_000:  # noqa: ASYNC110 - see above
-                    await asyncio.sleep(0.05)
+            await until(lambda: len(first.processed) + len(second.processed) >= 20_000, 120)
     assert first.processed + second.processed == Counter(numbers(20_000))
 
 
@@ -164,12 +163,8 @@ async def test_a_message_that_hangs_is_never_passed_over(real: Cluster) -> None:
 
     reader.wait = wait
     async with reader.run():
-        async with asyncio.timeout(60):
-            while sum(int(each) % 2 for each in reader.processed) < 2000:  # noqa: ASYNC110 - see above
-                await asyncio.sleep(0.05)
-        async with asyncio.timeout(30):
-            while real.committed(topic)[1] < 2000:  # noqa: ASYNC110 - see above
-                await asyncio.sleep(0.1)
+        await until(lambda: sum(int(each) % 2 for each in reader.processed) >= 2000, 120)
+        await until(lambda: real.committed(topic)[1] >= 2000)
         stuck = sum(int(each) % 2 == 0 for each in reader.processed)
         assert real.committed(topic)[:2] == [-1001, 2000]
         release.set()
@@ -229,14 +224,12 @@ async def test_offsets_with_gaps(real: Cluster) -> None:
     for number in range(10):
         producer.begin_transaction()
         producer.produce(topic, str(number).encode(), partition=0)
-        producer.flush(10)
+        producer.flush(60)
         producer.abort_transaction(30) if number % 3 == 0 else producer.commit_transaction(30)
     reader = Reader(real, topic)
     async with reader.run() as running:
         await reader.until(6)
-        async with asyncio.timeout(10):
-            while set(connection(running).lag.values()) != {0}:  # noqa: ASYNC110 - see above
-                await asyncio.sleep(0.1)
+        await until(lambda: set(connection(running).lag.values()) == {0})
     assert sorted(reader.processed) == [b"1", b"2", b"4", b"5", b"7", b"8"]
     assert real.committed(topic)[0] == 17  # 17 is a marker, 18 was aborted, 19 is its marker
 
@@ -262,16 +255,14 @@ async def test_a_compacted_topic_has_gaps(proxied: ProxiedKafka) -> None:
     producer = Producer({"bootstrap.servers": cluster.servers})
     for number in range(300):
         producer.produce(topic, str(number).encode(), key=str(number % 3), partition=0)
-        producer.flush(10)
+        producer.flush(60)
         await asyncio.sleep(0.01)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (count := await asyncio.to_thread(there, cluster, topic)) > 100:  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.2)
     reader = Reader(cluster, topic)
     async with reader.run():
-        async with asyncio.timeout(60):
-            while cluster.committed(topic)[0] != 300:  # noqa: ASYNC110 - see above
-                await asyncio.sleep(0.1)
+        await until(lambda: cluster.committed(topic)[0] == 300)
     assert set(reader.processed) >= {b"297", b"298", b"299"}
     assert len(reader.processed) <= count  # it is compacted further while it is read
 
