@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 SLOW_COMMITS = f"""
 {TABLES};
-CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.05); RETURN NULL; END';
+CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END';
 CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.number % 500 = 499) EXECUTE FUNCTION wait();
 """
-"""Each 500th entry holds up the commit of its transaction for a moment."""
+"""Each 500th entry holds up the commit of its transaction, for long enough to be seen on a machine with other work."""
 COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COMMIT%'"
 OTHERS = """
 SELECT count(*) FROM pg_stat_activity
@@ -92,7 +92,7 @@ class Life:
     def end(self) -> int:
         """Let it come to its end."""
         try:
-            return self.process.wait(120)
+            return self.process.wait(300)
         finally:
             self.process.kill()
 
@@ -101,7 +101,7 @@ class Life:
         asyncio.run(connected(self.dsn, lambda db: self._kill_when(db, is_time)))
 
     async def _kill_when(self, db: Any, is_time: Callable[[Any], Awaitable[bool]]) -> None:
-        deadline = monotonic() + 60
+        deadline = monotonic() + 120
         try:
             while self.process.poll() is None and not await is_time(db):
                 assert monotonic() < deadline, "that has never come"

@@ -24,7 +24,7 @@ def test_it_fetches_all_pages(run_example: RunExample) -> None:
     assert outcome.lines == ["200 pages fetched"]
     assert outcome.code == 0
     for thread in set(threading.enumerate()) - set(before):
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -41,7 +41,7 @@ def rows(broker: Broker, topic: str) -> list[bytes]:
             "enable.auto.commit": False,
         }
     )
-    there = consumer.list_topics(timeout=10).topics
+    there = consumer.list_topics(timeout=60).topics
     found, ended = list[bytes](), 0 if topic in there else 4
     if topic in there:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(4)])
@@ -61,7 +61,7 @@ def running(broker: Broker, state: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.untraced
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_runs_that_are_killed_leave_each_balance_once(kafka: Broker, tmp_path: Path) -> None:
     """Three of them, at random moments; the last goes on to the end."""
     random, state = Random(17), tmp_path / "balances.state"
@@ -71,7 +71,7 @@ def test_runs_that_are_killed_leave_each_balance_once(kafka: Broker, tmp_path: P
         run.kill()
         run.communicate()
     run = running(kafka, state)
-    deadline = monotonic() + 60
+    deadline = monotonic() + 240
     while len(rows(kafka, "balances")) < COUNT:
         assert run.poll() is None
         assert monotonic() < deadline

@@ -22,7 +22,7 @@ def kafka() -> Iterator[Broker]:
 def test_it_charges_for_every_order(run_example: RunExample, kafka: Broker) -> None:
     """Each charge has the name of its order, and all orders are committed."""
     servers = f"127.0.0.1:{kafka.port}"
-    outcome = run_example("recipes/kafka_topics.py", "--arg", f"url=kafka://{servers}", "--duration", "6")
+    outcome = run_example("recipes/kafka_topics.py", "--arg", f"url=kafka://{servers}", "--duration", "12")
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "billing"})
     committed = consumer.committed([TopicPartition("orders", number) for number in range(4)], 30)
     consumer.assign([TopicPartition("charges", number, OFFSET_BEGINNING) for number in range(4)])

@@ -23,7 +23,7 @@ def nats() -> Iterator[Broker]:
 def test_it_charges_for_every_order_once(run_example: RunExample, nats: Nats) -> None:
     """In two runs, whose orders have the same numbers: nothing is left, and each charge has the name of its order."""
     for _ in range(2):
-        outcome = run_example("recipes/nats_jetstream.py", "--arg", f"url={nats.url}", "--duration", "2")
+        outcome = run_example("recipes/nats_jetstream.py", "--arg", f"url={nats.url}", "--duration", "8")
         assert outcome.code == 0
 
     async def look() -> None:

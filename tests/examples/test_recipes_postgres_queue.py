@@ -31,7 +31,7 @@ def url() -> Iterator[str]:
 def test_each_sale_has_an_invoice(run_example: RunExample, url: str) -> None:
     """And the outbox is empty."""
     asyncio.run(sell(url))
-    outcome = run_example("recipes/postgres_queue.py", "--arg", f"url={url}", "--duration", "2")
+    outcome = run_example("recipes/postgres_queue.py", "--arg", f"url={url}", "--duration", "8")
 
     async def look() -> None:
         async with Place(url) as place:

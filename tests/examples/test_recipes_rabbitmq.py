@@ -33,7 +33,7 @@ async def found(url: str) -> dict[str, list[bytes]]:
 def test_orders_are_priced_or_dead_letters(run_example: RunExample, url: str) -> None:
     """Three prices, one order that nobody can price, and nothing left."""
     asyncio.run(declare_and_order(url))
-    outcome = run_example("recipes/rabbitmq.py", "--arg", f"url={url}", "--duration", "3")
+    outcome = run_example("recipes/rabbitmq.py", "--arg", f"url={url}", "--duration", "8")
     there = asyncio.run(found(url))
     assert there["orders"] == []
     numbers = [msgspec.json.decode(body)["number"] for body in there["prices"]]

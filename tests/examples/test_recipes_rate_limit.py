@@ -26,7 +26,7 @@ def test_it_takes_the_time_it_must(run_example: RunExample) -> None:
     outcome = run_example("recipes/rate_limit.py")
     starts = calls(outcome.lines)
     assert sorted(number for _, number in starts) == list(range(100))
-    assert 0.95 <= max(start for start, _ in starts) <= 5
+    assert 0.95 <= max(start for start, _ in starts) <= 20
     assert outcome.code == 0
 
 

@@ -22,7 +22,7 @@ def valkey() -> Iterator[Broker]:
 def test_it_charges_for_every_order(run_example: RunExample, valkey: Broker) -> None:
     """Each charge has the name of its order, and nothing is left."""
     outcome = run_example(
-        "recipes/redis_streams.py", "--arg", f"url=redis://127.0.0.1:{valkey.port}/0", "--duration", "2"
+        "recipes/redis_streams.py", "--arg", f"url=redis://127.0.0.1:{valkey.port}/0", "--duration", "8"
     )
     with Redis(port=valkey.port, decode_responses=True) as client:
         charges = [fields for _, fields in client.xrange("charges")]

@@ -26,9 +26,10 @@ def client() -> Iterator[httpx.Client]:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "uvicorn", "examples.recipes.webhooks:app", "--port", str(port)]
     process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "WEBHOOK_SECRET": SECRET})
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
         try:
-            for _ in range(200):
+            for _ in range(1000):
+                assert process.poll() is None
                 try:
                     client.get("/")
                     break
@@ -37,7 +38,7 @@ def client() -> Iterator[httpx.Client]:
             yield client
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def post(client: httpx.Client, body: str, key: str, secret: str = SECRET) -> httpx.Response:
