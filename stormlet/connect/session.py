@@ -14,8 +14,10 @@ The contract of a source's session, in the order of a life:
    and ``connect`` is called for another one.
 5. At the end ``interrupt`` asks a ``receive`` that waits to return; then come the last ``settle`` and ``close``.
 
-``OSError``, ``TimeoutError`` and ``EOFError`` count as a lost connection too. Whatever else a session raises is a fault
-of the connector, and the spout dies of it as of any exception of user code (law C5).
+``OSError``, ``TimeoutError`` and ``EOFError`` count as a lost connection too. So does
+:class:`~stormlet.errors.BrokerRefused`: a broker that takes connections and refuses what they are for is given up, as
+one that refuses the connection. Whatever else a session raises is a fault of the connector, and the spout dies of it as
+of any exception of user code (law C5).
 """
 
 from __future__ import annotations
@@ -275,6 +277,9 @@ class Written(msgspec.Struct, frozen=True):
     """The reason that it was not written; empty: it was, and the broker has said so."""
     permanent: bool = False
     """True if no further attempt can help: its message goes to the dead letters (law S6). Otherwise it is replayed."""
+    later: bool = False
+    """True if the broker has no room for it now: it is neither failed nor replayed, but written again, for as long as
+    that takes, and what is behind it waits (law R10)."""
 
 
 DONE = Written()

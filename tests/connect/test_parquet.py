@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from stormlet import StartFailed, Topology, TopologyCrashed
 from stormlet.connect import files
-from stormlet.errors import BrokerRefused, EndOfStream
+from stormlet.errors import ConnectorError, EndOfStream
 from tests.cast import Note
 from tests.connect.file_reader import reading
 
@@ -169,7 +169,7 @@ async def test_a_damaged_file_is_named(folder: Path, how: str) -> None:
     async with reading(source(folder)) as reader:
         await reader.lines(2)
         with pytest.raises(
-            BrokerRefused, match=r"b\.parquet cannot be read as Parquet: .*: mend it, or take"
+            ConnectorError, match=r"b\.parquet cannot be read as Parquet: .*: mend it, or take"
         ):
             await reader.session.receive(4000, 1)
 
@@ -187,7 +187,7 @@ async def test_a_damaged_file_ends_the_run(folder: Path) -> None:
     assert isinstance(caught.value, TopologyCrashed)
     assert seen == [Order("order 0", 0), Order("order 1", 1)]
     async with reading(source(folder)) as reader:
-        with pytest.raises(BrokerRefused):  # not the rows before it
+        with pytest.raises(ConnectorError):  # not the rows before it
             await reader.session.receive(1, 1)
 
 

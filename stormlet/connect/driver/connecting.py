@@ -16,8 +16,11 @@ from stormlet.report.connections import ConnectionState
 
 S = TypeVar("S")
 
-LOSSES = (ConnectionLost, OSError, EOFError, TimeoutError)
-"""The errors that say that a connection is lost."""
+LOSSES = (ConnectionLost, BrokerRefused, OSError, EOFError, TimeoutError)
+"""The errors that say that a connection is lost, or is of no use."""
+
+SHORT = 1.0
+"""Seconds. A connection that is lost sooner was none: the pauses go on growing."""
 
 CLOSING = 10.0
 """Seconds that leaving a broker may take."""
@@ -51,6 +54,11 @@ class Connecting:
         self._random = random
         self._policy = policy
         self._give_up = give_up
+        self._attempts = 0
+        """Connections since one was not short."""
+        self._refused_since: float | None = None
+        """Time since which nothing but refusals has come."""
+        self._connected_at = 0.0
 
     async def first(self, connect: Callable[[], Awaitable[S]]) -> S:
         """Connect; raise :class:`~stormlet.errors.ConnectorError`, which names the broker and no secret (law R9)."""
@@ -58,32 +66,47 @@ class Connecting:
             session = await connect()
         except Exception as error:
             raise self.without_secrets(error) from None
+        self._connected_at = self._status.clock()
         self._status.become(ConnectionState.READY)
         return session
 
     async def again(self, connect: Callable[[], Awaitable[S]], lost: Exception) -> S:
         """Connect as often as it takes. Raise :class:`~stormlet.errors.BrokerGivenUp` if the broker has done nothing
         but refuse for ``give_up`` seconds."""
-        status, loop = self._status, asyncio.get_running_loop()
+        status = self._status
         status.become(ConnectionState.RECONNECTING, self.words(lost))
-        status.attempt, refused_since = 0, None
+        # A refusal may come with the first settlement, some seconds later.
+        short = self._policy.longest_pause if isinstance(lost, BrokerRefused) else SHORT
+        if status.clock() - self._connected_at >= short:
+            self._attempts, self._refused_since = 0, None
+        self._note(lost)
         while True:
-            status.attempt += 1
-            await asyncio.sleep(self._policy.pause(status.attempt, self._random))
+            self._attempts += 1
+            status.attempt = self._attempts
+            await asyncio.sleep(self._policy.pause(self._attempts, self._random))
             try:
                 session = await connect()
-            except BrokerRefused as error:
-                status.error = self.words(error)
-                refused_since = loop.time() if refused_since is None else refused_since
-                if loop.time() - refused_since >= self._give_up:
-                    raise BrokerGivenUp(status.error) from None
+            except BrokerGivenUp:
+                raise
             except LOSSES as error:
-                status.error, refused_since = self.words(error), None
+                self._note(error)
             else:
+                self._connected_at = status.clock()
                 status.reconnects += 1
                 status.attempt = 0
                 status.become(ConnectionState.READY)
                 return session
+
+    def _note(self, error: Exception) -> None:
+        """An attempt has failed, or what it led to."""
+        status = self._status
+        status.error = self.words(error)
+        if not isinstance(error, BrokerRefused):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = status.clock()
+        elif status.clock() - self._refused_since >= self._give_up:
+            raise BrokerGivenUp(status.error) from None
 
     def words(self, error: BaseException) -> str:
         """Return an error in words without secrets."""

@@ -67,8 +67,8 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_message_bytes: AtLeastOne = 16 * 2**20
     """Bytes of a body; a larger one is a dead letter (law R6)."""
     give_up: NotNegative = 300.0
-    """Seconds for which a broker may refuse a connection that it has given before; then the topology crashes (law R8).
-    """
+    """Seconds for which a broker may refuse a connection that it has given before, or what it is for; then the topology
+    crashes (law R8)."""
     reconnects: ReconnectPolicy = ReconnectPolicy()
     """The pauses before attempts at a lost connection."""
     lag_every: Positive = 5.0
@@ -151,8 +151,8 @@ class SinkSettings(msgspec.Struct, frozen=True, kw_only=True):
     at_once: AtLeastOne = 1
     """Batches that are written at a time."""
     give_up: NotNegative = 300.0
-    """Seconds for which a broker may refuse a connection that it has given before; then the topology crashes (law R8).
-    """
+    """Seconds for which a broker may refuse a connection that it has given before, or what it is for; then the topology
+    crashes (law R8)."""
     reconnects: ReconnectPolicy = ReconnectPolicy()
     """The pauses before attempts at a lost connection."""
 

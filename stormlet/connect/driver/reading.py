@@ -118,6 +118,7 @@ class Reading:
                 deliveries = await asked
                 asked = self._ask(session, deliveries)
                 await self._take_in(deliveries)
+                deliveries = ()  # or these would stay in memory until others come
                 await self._partitions.balance(session)
         except EndOfStream:
             self._holding.all_are_read = True

@@ -22,6 +22,7 @@ from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Session, SourceContext
 from stormlet.core.settlement.credit import UNLIMITED, Credit
+from stormlet.errors import BrokerGivenUp
 from stormlet.model.components import TaskContext
 
 
@@ -112,6 +113,8 @@ class Serving:
                 for task in done:
                     tasks.remove(task)
                     task.result()
+        except BrokerGivenUp:
+            raise
         except LOSSES as error:
             return error
         finally:

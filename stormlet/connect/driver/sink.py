@@ -13,6 +13,7 @@ from stormlet.connect.driver.options import SinkSettings
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Item, SinkContext, SinkSession, Written
 from stormlet.core.tuples import Tuple
+from stormlet.errors import BrokerGivenUp
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.connections import Connection, ConnectionState
 
@@ -88,24 +89,43 @@ class SinkBolt(BatchBolt[T, None]):
     async def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[None]) -> None:
         """Write one batch; return when the broker has said what became of each value."""
         self._status.received += len(tups)
-        items = [Item(tup.value, tup.origin, tup.attempt) for tup in tups]
-        written = await self._write(items)
-        if len(written) != len(tups):
-            raise ValueError(f"the sink got {len(tups)} values, and says what became of {len(written)}")
+        written = await self._settled([Item(tup.value, tup.origin, tup.attempt) for tup in tups])
         for tup, each in zip(tups, written, strict=True):
             if each.reason:
                 self._status.rejected += each.permanent
                 out.fail(tup, each.reason, permanent=each.permanent)
         self._status.settled += sum(not each.reason for each in written)
 
+    async def _settled(self, items: Sequence[Item]) -> Sequence[Written]:
+        """Write, and once more what the broker had no room for, until it has said what became of each."""
+        written, pauses = list(await self._write(items)), 0
+        while waiting := [place for place, each in enumerate(written) if each.later]:
+            pauses += 1
+            self._away(written[waiting[0]].reason)
+            await asyncio.sleep(self._sink.settings.reconnects.pause(pauses, self._random))
+            again = await self._write([items[place] for place in waiting])
+            for place, each in zip(waiting, again, strict=True):
+                written[place] = each
+            if not all(each.later for each in again):  # there is room for some at a time
+                pauses = 1
+        if pauses:
+            self._status.become(ConnectionState.READY)
+        return written
+
     async def _write(self, items: Sequence[Item]) -> Sequence[Written]:
         """Write, as often as connections are lost meanwhile."""
         while True:
             session = self._session or await self._again(None, ConnectionError("the connection is lost"))
             try:
-                return await session.write(items)
+                written = await session.write(items)
+            except BrokerGivenUp:
+                raise
             except LOSSES as error:
                 await self._again(session, error)
+                continue
+            if len(written) != len(items):
+                raise ValueError(f"the sink got {len(items)} values, and says what became of {len(written)}")
+            return written
 
     async def _again(self, lost: SinkSession | None, error: Exception) -> SinkSession:
         """Connect again, unless another batch has done that meanwhile."""
@@ -131,9 +151,13 @@ class SinkBolt(BatchBolt[T, None]):
             self._status.become(ConnectionState.READY)
         else:
             self._status.attempt += 1
-            error = self._connecting.words(ConnectionError(error))
-            self._status.become(ConnectionState.RECONNECTING, error)
-            self._status.error = error
+            self._away(error)
+
+    def _away(self, reason: str) -> None:
+        """The broker takes nothing now."""
+        error = self._connecting.words(ConnectionError(reason))
+        self._status.become(ConnectionState.RECONNECTING, error)
+        self._status.error = error
 
     def _connection(self) -> Connection:
         return self._status.connection()

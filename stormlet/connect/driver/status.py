@@ -35,7 +35,7 @@ class Status:
         self._topology = topology
         self._component = component
         self._address = address
-        self._clock = clock
+        self.clock = clock
         self._since = clock()
 
     def become(self, state: ConnectionState, error: str = "") -> None:
@@ -45,7 +45,7 @@ class Status:
             state = ConnectionState.DRAINING
         if state is self.state:
             return
-        before, self.state, self._since = self.state, state, self._clock()
+        before, self.state, self._since = self.state, state, self.clock()
         if state is LOST:
             self.error = error
             self._log(logging.WARNING, "%s has lost %s, and tries again: %s", error)
@@ -69,7 +69,7 @@ class Status:
 
     def connection(self, *, oldest: float | None = None, buffered: int = 0, stale: int = 0) -> Connection:
         """Return the record of it now; ``oldest`` is a time of the clock."""
-        now = self._clock()
+        now = self.clock()
         return Connection(
             address=self._address,
             state=self.state,

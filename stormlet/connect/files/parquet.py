@@ -19,7 +19,7 @@ import msgspec
 
 from stormlet.connect.files.bookmark import HEAD
 from stormlet.connect.files.opened import Opened, lines
-from stormlet.errors import BrokerRefused
+from stormlet.errors import BrokerRefused, ConnectorError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ def _named(path: Path) -> Generator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         words = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-        raise BrokerRefused(
+        raise ConnectorError(
             f"{path} cannot be read as Parquet: {words}: mend it, or take it out of the folder"
         ) from None
 

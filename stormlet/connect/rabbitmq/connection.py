@@ -117,17 +117,16 @@ def translated(address: Address, *, connecting: bool = False) -> Generator[None]
             raise
         # A client that misses heartbeats cancels its own reader, and hands that on to all who wait for an answer.
         raise meaning(error, address, connecting=connecting) from None
-    except BrokerRefused as error:
-        if connecting:
-            raise
-        raise ConnectionLost(str(error)) from None
     except (AMQPError, OSError, RuntimeError) as error:
         raise meaning(error, address, connecting=connecting) from None
 
 
 def meaning(error: BaseException, address: Address, *, connecting: bool = False) -> ConnectorError:
-    """Return what an error of the client means; only while ``connecting`` it may be a refusal."""
-    refused = _refusal(error, address) if connecting else ""
+    """Return what an error of the client means. Later than while ``connecting``, only a right that was taken away is a
+    refusal."""
+    from aiormq.exceptions import ChannelAccessRefused
+
+    refused = _refusal(error, address) if connecting or isinstance(error, ChannelAccessRefused) else ""
     if refused:
         return BrokerRefused(f"{address}: {refused}")
     return ConnectionLost(f"{address}: {scrubbed(_said(error), address.secrets)}")

@@ -69,7 +69,8 @@ class Client:
         self._redis = _connected_once(address, tls) if blocks else _redis(address, tls, ANSWERS_WITHIN)
 
     async def call(self, *command: str | bytes | int) -> Any:
-        """Return the reply to a command. Raises :class:`~stormlet.errors.ConnectionLost` for all errors."""
+        """Return the reply to a command. Raises :class:`~stormlet.errors.BrokerRefused` if the user may not give it,
+        and :class:`~stormlet.errors.ConnectionLost` for all other errors."""
         with self._lost():
             return await self.ask(*command)
 
@@ -97,13 +98,14 @@ class Client:
 
     @contextmanager
     def _lost(self) -> Generator[None, None, None]:
-        from redis.exceptions import RedisError
+        from redis.exceptions import NoPermissionError, RedisError
 
         try:
             yield
         except RedisError as error:
             self.is_lost = True
-            raise ConnectionLost(in_words(error, self._address)) from None
+            kind = BrokerRefused if isinstance(error, NoPermissionError) else ConnectionLost
+            raise kind(in_words(error, self._address)) from None
 
 
 def _redis(address: Address, tls: TlsOptions, timeout: float, **more: Any) -> _Redis:

@@ -26,7 +26,7 @@ from stormlet.connect.redis.trimming import EVERY, trim
 from stormlet.connect.session import Delivery, Settlement
 from stormlet.core.settlement.prefix import Prefix
 from stormlet.core.shortened import counted
-from stormlet.errors import ConnectionLost
+from stormlet.errors import ConnectorError
 
 logger = logging.getLogger("stormlet.connect")
 
@@ -144,7 +144,7 @@ class StreamSession:
 
     async def _unblock(self) -> None:
         # Without the permission it ends by itself, in BEAT seconds. Asked again, as the read may be on its way.
-        with suppress(ConnectionLost):
+        with suppress(ConnectorError):
             while self._reading:
                 await self._control.call("CLIENT", "UNBLOCK", self._reader_number)
                 await asyncio.sleep(UNBLOCK_EVERY)
@@ -205,7 +205,7 @@ class StreamSession:
             await end([self._unblocking])
         group = self._group
         if not (self._reader.is_lost or self._control.is_lost):
-            with suppress(ConnectionLost):
+            with suppress(ConnectorError):
                 await self._control.call("EVAL", scripts.LEAVE, 1, group.stream, group.name, group.consumer)
 
 
