@@ -372,6 +372,109 @@ async def test_R8_a_sink_that_is_refused_for_long_crashes_the_topology(sim: Simu
     assert {each.failure.kind for each in letters} <= {FailureKind.SHUTDOWN}
 
 
+async def refuse(most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - as others
+    raise BrokerRefused("NOPERM this user may not read")
+
+
+class Refusing(TwinSource[bytes]):
+    """A broker that takes connections, of which nothing can be had but by the first."""
+
+    connects = 0
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        self.connects += 1
+        session = await super().begin(address, context)
+        if self.connects > 1:
+            setattr(session, "receive", refuse)  # noqa: B010 - of one session alone
+        return session
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_broker_that_connects_and_then_refuses_is_given_up_too(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked ever more seldom, and the log has it once for each loss."""
+    broker = Broker("redis-7")
+    source = Refusing(broker, "orders", as_=bytes, give_up=60.0)
+    consumer = Consumer(broker, quick, source=source)
+    with pytest.raises(TopologyCrashed, match="NOPERM"):  # noqa: PT012 - the block is the run
+        async with consumer.run() as running:
+            await sim.advance(seconds=20)
+            broker.cut()
+            await sim.advance(seconds=50)
+            assert running.health().crash is None
+            assert running.statistics().components["orders"].restarts == 0
+            await sim.advance(seconds=30)
+    assert source.connects < 18
+
+
+@pytest.mark.simulated_time
+async def test_R8_connections_that_are_lost_at_once_are_made_ever_more_seldom(sim: Simulation) -> None:
+    """Whatever it is that ends them: no broker is asked ten times a second for hours."""
+
+    class Fragile(TwinSource[bytes]):
+        connects = 0
+
+        async def begin(self, address: Address, context: SourceContext) -> Session:
+            self.connects += 1
+            session = await super().begin(address, context)
+            if self.connects > 1:
+                asyncio.get_running_loop().call_later(0.5, broker.cut)
+            return session
+
+    broker = Broker("redis-7")
+    source = Fragile(broker, "orders", as_=bytes)
+    async with Consumer(broker, quick, source=source).run():
+        broker.cut()
+        await sim.advance(seconds=600)
+        assert 60 < source.connects < 90
+
+
+@pytest.mark.simulated_time
+async def test_R10_what_a_broker_has_no_room_for_waits(sim: Simulation) -> None:
+    """However long that takes: it does not time out, is not replayed, and health says why."""
+    broker, letters = Broker("rabbitmq-4.0"), list[DeadLetter]()
+    broker.full.append("done")
+    topology = Topology("sending", max_spout_pending=50)
+    numbers = topology.spout("numbers", range(200))
+    topology.bolt("send", TwinSink[int](broker, "done", size=20), numbers.shuffle())
+    async with topology.run(dead_letters=letters.append) as running:
+        await sim.advance(seconds=3600)
+        assert (running.health().ready, connection(running, "send[0]").error) == (False, "'done' is full")
+        assert running.statistics().components["numbers"].replayed == 0
+        broker.full.clear()
+        await sim.advance(seconds=30)
+        assert running.health().ready
+        assert running.statistics().components["numbers"].acked == 200
+    assert (letters, len(broker.place("done").left)) == ([], 200)
+
+
+@pytest.mark.simulated_time
+async def test_R10_the_others_of_a_batch_are_written_once(sim: Simulation) -> None:
+    """Of a batch with some that there is no room for."""
+    broker, sent = Broker("rabbitmq-4.0"), list[int]()
+
+    class Narrow(TwinSink[int]):
+        async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
+            session = await super().begin(address, context)
+            setattr(session, "write", self.write)  # noqa: B010 - of one session alone
+            return session
+
+        async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+            taken = [number % 3 == 0 for number in range(len(items))]
+            sent.extend(item.value for item, is_taken in zip(items, taken, strict=True) if is_taken)
+            return [Written() if each else Written("no room", later=True) for each in taken]
+
+    topology = Topology("sending", max_spout_pending=50)
+    numbers = topology.spout("numbers", range(100))
+    topology.bolt("send", Narrow(broker, "done", size=20), numbers.shuffle())
+    async with topology.run() as running:
+        await sim.advance(seconds=60)
+        assert running.statistics().components["numbers"].acked == 100
+        assert running.health().ready
+    assert sorted(sent) == list(range(100))
+
+
 PASSWORD = "p@ss w/rd"
 
 

@@ -29,6 +29,9 @@ KEPT_WITHIN: Final = 30.0
 """Seconds within which the server says that it has a message."""
 NEVER: Final = frozenset({10_054, 10_060, 10_097})
 """Errors that a later attempt meets again: a message or its headers are too large, another stream was expected."""
+UNABLE: Final = 500
+"""Codes from here on say that the server or the stream takes nothing now, as it is full."""
+PER_SUBJECT: Final = "per subject"
 Message = tuple[str, bytes, dict[str, str]]
 
 
@@ -163,17 +166,24 @@ class PublishSession:
         ack = msgspec.json.decode(answer.data, type=PubAck)
         if ack.error is None:
             return DONE
-        return Written(ack.error.description, permanent=ack.error.err_code in NEVER)
+        return _refused(ack.error)
 
     async def _nobody(self, subject: str) -> Written:
         # Nobody answers also while the server of a stream is away.
         if (stream := await self._api.stream_of(subject)) is None:
             return Written(f"no stream keeps the subject {subject!r}", permanent=True)
-        return Written(f"the stream {stream!r} does not answer now")
+        return Written(f"the stream {stream!r} does not answer now", later=True)
 
     async def close(self) -> None:
         """Disconnect."""
         await self._connection.close()
+
+
+def _refused(error: ApiError) -> Written:
+    never = error.err_code in NEVER
+    # Of one subject it says no more than that it has the message of an earlier time, which is how some tell doubles.
+    has_no_room = error.code >= UNABLE and PER_SUBJECT not in error.description
+    return Written(error.description, permanent=never, later=has_no_room and not never)
 
 
 def _is_subject(subject: Any) -> bool:

@@ -87,7 +87,9 @@ class PublishSession(Generic[T]):
                 f"{where} has no route for routing key {key!r}: no queue has got it", permanent=True
             )
         except DeliveryError:
-            return Written(f"the broker has refused it (nack), with routing key {key!r}: a queue may be full")
+            return Written(
+                f"the broker refuses it (nack), with routing key {key!r}: a queue may be full", later=True
+            )
         except (TypeError, ValueError, OverflowError, struct.error) as error:  # AMQP cannot express it
             return _never(error)
 

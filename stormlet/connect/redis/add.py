@@ -13,7 +13,7 @@ from stormlet.connect.redis.server import check_server, kind_of
 from stormlet.connect.session import DONE, ConnectContext, Item, Written
 from stormlet.connect.sink import Sink
 from stormlet.connect.warning import warnings
-from stormlet.errors import ConnectionLost
+from stormlet.errors import BrokerRefused, ConnectionLost
 
 T = TypeVar("T")
 
@@ -22,6 +22,8 @@ ORIGIN = "origin"
 Fields = Mapping[str, str | bytes | int | float]
 FINAL = ("WRONGTYPE", "ERR ", "wrong number")
 """Beginnings of errors that a later attempt meets again."""
+NOT_NOW = ("NOREPLICAS", "MISCONF", "BUSY", "TRYAGAIN")
+"""Beginnings of errors of a server that takes nothing now, as it has no disk, or too few replicas."""
 
 
 class Add(Sink[T]):
@@ -117,13 +119,17 @@ def _encoded(value: object) -> bytes:
 
 
 def _written(reply: Any) -> Written:
-    """Say what became of an item. Raises :class:`~stormlet.errors.ConnectionLost` for a server that takes none now."""
-    from redis.exceptions import ClusterDownError, ReadOnlyError
+    """Say what became of an item. Raises :class:`~stormlet.errors.ConnectionLost` for a server that is no primary now,
+    and :class:`~stormlet.errors.BrokerRefused` if the user may not write there."""
+    from redis.exceptions import ClusterDownError, NoPermissionError, OutOfMemoryError, ReadOnlyError
     from redis.exceptions import ConnectionError as NotReady
 
+    if isinstance(reply, NoPermissionError):
+        raise BrokerRefused(str(reply))
     if isinstance(reply, ReadOnlyError | ClusterDownError | NotReady):
         raise ConnectionLost(str(reply))
     if not isinstance(reply, Exception):
         return DONE
     reason = str(reply) or type(reply).__name__
-    return Written(reason, permanent=reason.startswith(FINAL))
+    later = isinstance(reply, OutOfMemoryError) or reason.startswith(NOT_NOW)
+    return Written(reason, permanent=reason.startswith(FINAL), later=later)

@@ -59,6 +59,8 @@ class Broker:
         """Names of queues and topics that are not there."""
         self.unroutable: list[str] = []
         """Names of queues and topics that take nothing: what is written there is rejected."""
+        self.full: list[str] = []
+        """Names of queues and topics that have no room: what is written there waits."""
         self.places: dict[str, Queue | Log] = {}
         self.connects = 0
         """Connections that it has given."""
@@ -288,6 +290,8 @@ class TwinWriter:
         name = self._sink.writes
         if name in self._broker.unroutable:
             return [Written(f"{name!r} takes nothing", permanent=True)] * len(items)
+        if name in self._broker.full:
+            return [Written(f"{name!r} is full", later=True)] * len(items)
         place = self._broker.place(name)
         for item in items:
             place.publish(self._sink.encode(item.value))

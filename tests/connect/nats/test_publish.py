@@ -108,8 +108,18 @@ async def test_what_the_stream_is_too_small_for(server: Server) -> None:
     too_large, first, second, third = await server.write("x" * 11, "1", "2", "3", subject="small.x")
     assert (too_large.permanent, "exceeds" in too_large.reason) == (True, True)
     assert (first, second) == (DONE, DONE)
-    assert (third.permanent, third.reason) == (False, "maximum messages exceeded")
+    assert (third.permanent, third.later, third.reason) == (False, True, "maximum messages exceeded")
     await server.js.delete_stream("small")
+
+
+async def test_a_subject_that_has_its_message_is_no_full_stream(server: Server) -> None:
+    """A stream that keeps the first of each subject tells doubles by that: to wait for room would be in vain."""
+    one = {"max_msgs_per_subject": 1, "discard": "new", "discard_new_per_subject": True}
+    await server.make("firsts", **one)
+    first, second = await server.write("1", "2", subject="firsts.x")
+    assert (first, second.permanent, second.later) == (DONE, False, False)
+    assert "per subject" in second.reason
+    await server.js.delete_stream("firsts")
 
 
 async def test_a_subject_without_a_stream_is_refused_at_the_start(server: Server) -> None:

@@ -100,7 +100,7 @@ async def test_what_a_full_queue_refuses_is_tried_again(rabbit: Rabbit) -> None:
     async with publishing(rabbit.url, routing_key=rabbit.queue) as session:
         written = [(await session.write(items(text)))[0] for text in numbered(3)]
     assert written[0] == DONE
-    assert (written[-1].permanent, "nack" in written[-1].reason) == (False, True)
+    assert (written[-1].permanent, written[-1].later, "nack" in written[-1].reason) == (False, True, True)
 
 
 async def test_what_cannot_be_published_is_rejected(rabbit: Rabbit) -> None:

@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 
-from stormlet import StartFailed, Topology
+from stormlet import DeadLetter, StartFailed, Topology
 from stormlet.connect import rabbitmq
 from tests.brokers.processes import HOST, Broker
 from tests.connect.rabbitmq.kit import Rabbit
@@ -38,6 +38,25 @@ async def test_poison_goes_to_the_dead_letter_exchange(rabbit: Rabbit) -> None:
         await shop.until(19)
     assert await rabbit.has("7", queue=dead)
     assert (shop.letters, await rabbit.ready()) == ([], 0)
+
+
+async def test_a_queue_that_is_full_for_long_costs_no_message(rabbit: Rabbit) -> None:
+    """All wait until it has room, and health says so."""
+    full = await rabbit.declare(f"{rabbit.queue} full", x_max_length=5, x_overflow="reject-publish")
+    topology, letters = Topology("filling", max_attempts=1), list[DeadLetter]()
+    numbers = topology.spout("numbers", numbered(20))
+    topology.bolt("send", rabbitmq.Publish[str](rabbit.url, routing_key=full), numbers.shuffle())
+    got = list[str]()
+    async with topology.run(dead_letters=letters.append) as running:
+        async with asyncio.timeout(60):
+            while "nack" not in running.health().connections["send[0]"].error:  # noqa: ASYNC110 - a server is asked
+                await asyncio.sleep(0.02)
+        async with asyncio.timeout(60):
+            while len(got) < 20:
+                got += await rabbit.bodies(full)
+        await running.finished()
+        assert running.health().ready
+    assert (sorted(got), letters) == (sorted(numbered(20)), [])
 
 
 async def test_no_more_is_prefetched_than_may_be_pending(rabbit: Rabbit) -> None:

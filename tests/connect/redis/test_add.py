@@ -11,7 +11,7 @@ import pytest
 
 from stormlet.connect import redis
 from stormlet.connect.session import DONE, Item
-from stormlet.errors import ConnectionLost
+from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.processes import HOST, Broker
 from tests.brokers.proxy import Proxy
 from tests.connect.redis.streams import Place, begin_sink, bodies, place
@@ -83,13 +83,26 @@ async def test_a_key_that_has_become_a_list_takes_nothing(valkey: Broker) -> Non
 
 
 async def test_a_server_without_memory_may_have_some_later(valkey: Broker) -> None:
-    """So the message is replayed."""
+    """So the sink waits, and nothing is replayed by that."""
     async with place(valkey) as at:
         await at.client.config_set("maxmemory", "1")
         (written,) = await at.write("a")
         await at.client.config_set("maxmemory", "0")
-        assert written.reason
-        assert not written.permanent
+        assert (written.permanent, written.later) == (False, True)
+        assert "maxmemory" in written.reason
+
+
+async def test_a_right_that_is_taken_away_is_a_refusal(valkey: Broker) -> None:
+    """The user may connect all the same; the topology is to crash by it, and not to bury its messages."""
+    async with place(valkey) as at:
+        ask = at.client.execute_command
+        await ask("ACL", "SETUSER", "writer", "reset", "on", ">secret", "~*", "+@all")
+        session = await begin_sink(redis.Add[str](at.url.replace("//", "//writer:secret@"), at.stream))
+        await ask("ACL", "SETUSER", "writer", "-xadd")
+        with pytest.raises(BrokerRefused, match="xadd"):
+            await session.write([Item("a")])
+        await session.close()
+        await ask("ACL", "DELUSER", "writer")
 
 
 async def test_a_server_that_became_a_replica_is_a_lost_connection(valkey: Broker) -> None:
