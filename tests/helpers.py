@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
@@ -54,6 +55,13 @@ async def run_to_end(topology: Topology, **options: Any) -> Running:
     async with topology.run(**options) as running:
         await running.finished()
     return running
+
+
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait in real time until this is so; a machine that has other things to do may take long."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
 
 
 async def leave_by(error: BaseException, topology: Topology, after: float = 1.0, **options: Any) -> None:

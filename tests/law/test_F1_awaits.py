@@ -295,14 +295,14 @@ async def test_F1_no_thread_hides_anything() -> None:
     go, seen = threading.Event(), asyncio.Event()
 
     def block(value: str) -> str:
-        assert value == "first" or go.wait(10)
+        assert value == "first" or go.wait(60)
         return value
 
     topology = Topology("thread")
     feed = topology.spout("feed")
     outputs = topology.bolt("block", block, feed.shuffle(), executor="thread")
     topology.bolt("next", lambda value: seen.set(), outputs.shuffle())
-    async with topology.run() as running, asyncio.timeout(10):
+    async with topology.run() as running, asyncio.timeout(60):
         first, second = [await running.emit(feed, value) for value in ("first", "second")]
         await seen.wait()
         await first

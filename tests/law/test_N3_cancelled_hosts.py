@@ -140,7 +140,7 @@ def test_N3_the_end_of_the_loop_ends_a_run_that_nobody_leaves() -> None:
         await topology.run().__aenter__()
         await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 async def yielding() -> AsyncIterator[int]:

@@ -20,6 +20,7 @@ import uvloop
 from stormlet import InvalidTopology, Running, Topology, TopologyCrashed
 from stormlet.report.health import RunState
 from tests.cast import ignore
+from tests.helpers import until
 from tests.runtime.surroundings import ASPECTS
 from tests.runtime.watched_process import SPOILERS
 
@@ -50,7 +51,7 @@ RunCoroutine = Callable[[Coroutine[Any, Any, R]], R]
 def watched_process(argument: str) -> subprocess.CompletedProcess[str]:
     """The host program, run to its end."""
     command = [sys.executable, "-m", "tests.runtime.watched_process", argument]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
 
 
 @pytest.fixture(scope="module", params=LOOPS)
@@ -91,7 +92,7 @@ def in_loop(request: pytest.FixtureRequest) -> RunCoroutine[Any]:
 
     def run(coroutine: Coroutine[Any, Any, R]) -> R:
         with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 20))
+            return runner.run(asyncio.wait_for(coroutine, 60))
 
     return run
 
@@ -124,7 +125,7 @@ def test_threads_come_when_asked_for_and_end_with_the_run(in_loop: RunCoroutine[
 async def gone(threads: set[threading.Thread]) -> None:
     """Wait for their end, without the loop."""
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
 
 
@@ -345,15 +346,14 @@ def test_a_crash_between_cells_is_told_by_the_next_ones(in_loop: RunCoroutine[No
             "running = await run.__aenter__()",
             "tree = await running.emit(lines, 'the cow')",
             "import asyncio",
-            "await asyncio.sleep(0.05)",
+            "while running.health().ready: await asyncio.sleep(0.01)",
             "health = running.health()",
         )
         with pytest.raises(TopologyCrashed, match=r"ValueError\(3\)"):
             await notebook.run("await running.finished()")
         with pytest.raises(TopologyCrashed):
             await notebook.run("await run.__aexit__(None, None, None)")
-        await asyncio.sleep(0.01)
-        assert len(asyncio.all_tasks()) == ALONE
+        await until(lambda: len(asyncio.all_tasks()) == ALONE)
         return notebook.namespace["running"]
 
     in_loop(session())

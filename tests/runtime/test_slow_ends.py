@@ -229,6 +229,7 @@ async def test_a_thread_that_holds_up_the_end_is_named(
     begun, go_on = threading.Event(), threading.Event()
     handler = logging.Handler()
     handler.emit = lambda record: go_on.set()  # type: ignore[method-assign]
+    handler.addFilter(lambda record: "block[0]" in record.getMessage())
     logging.getLogger(LOGGER).addHandler(handler)
 
     def block(value: int) -> None:
@@ -242,7 +243,7 @@ async def test_a_thread_that_holds_up_the_end_is_named(
             await asyncio.to_thread(begun.wait)
     finally:
         logging.getLogger(LOGGER).removeHandler(handler)
-    (line,) = told(caplog)
+    (line,) = [each for each in told(caplog) if "block[0]" in each]  # a slow machine may hold up others, too
     assert "block[0] still runs 0.05 s after it was asked to end, in block (test_slow_ends.py) > " in line
 
 

@@ -145,7 +145,7 @@ def test_a_directory(tmp_path: Path) -> None:
     assert refusal(tmp_path) == f"is a directory; give the path of a file, such as {tmp_path}/topology.state"
 
 
-@pytest.mark.timeout(20)  # to open a pipe would wait for somebody at its other end
+@pytest.mark.timeout(60)  # to open a pipe would wait for somebody at its other end
 def test_what_keeps_nothing(tmp_path: Path) -> None:
     """Nor is a lock left beside it."""
     pipe = tmp_path / "pipe"
@@ -216,7 +216,7 @@ async def test_a_run_that_is_cancelled_while_its_state_is_read_lets_go_of_it(
     def slow(*arguments: Any, **options: Any) -> Store:
         store = opened(*arguments, **options)
         reads.set()
-        assert may_end.wait(10)
+        assert may_end.wait(60)
         return store
 
     async def enter() -> None:
@@ -225,7 +225,7 @@ async def test_a_run_that_is_cancelled_while_its_state_is_read_lets_go_of_it(
 
     monkeypatch.setattr(stores, "opened", slow)
     entering = asyncio.ensure_future(enter())
-    await asyncio.to_thread(reads.wait, 10)
+    await asyncio.to_thread(reads.wait, 60)
     for _ in range(2):
         cancelled = asyncio.all_tasks() - {asyncio.current_task()} if all_tasks else [entering]
         for task in cancelled:

@@ -219,7 +219,7 @@ async def test_threads_end_when_the_start_fails(bolt: type[Bolt[int, None]]) -> 
             pass
     assert isinstance(kept.value.__cause__, ValueError)
     for thread in threads_of("unprepared"):
-        thread.join(2.0)
+        thread.join(30)
     assert threads_of("unprepared") == []
 
 
@@ -232,7 +232,7 @@ async def test_cleanup_comes_after_all_calls_of_an_instance_that_is_killed() -> 
         def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
             running.append(tup.value)
             begun.release()
-            assert may_end[tup.value].wait(10)
+            assert may_end[tup.value].wait(60)
             running.remove(tup.value)
 
         def cleanup(self) -> None:
@@ -243,7 +243,7 @@ async def test_cleanup_comes_after_all_calls_of_an_instance_that_is_killed() -> 
     topology.bolt("slow", Slow, numbers.shuffle(), executor="thread", concurrency=2)
     async with topology.run() as instance:
         for _ in range(2):
-            assert await asyncio.to_thread(begun.acquire, timeout=10)
+            assert await asyncio.to_thread(begun.acquire, timeout=60)
         instance.stop()
         instance.stop()
         may_end[0].set()

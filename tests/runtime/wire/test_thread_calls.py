@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import sleep
 from typing import ClassVar, Literal
 
 import pytest
@@ -26,7 +27,7 @@ from stormlet import (
 from stormlet.runtime.wire import thread_calls
 from stormlet.runtime.wire.thread_calls import MOST, ThreadCalls
 from tests.cast import Silent, ignore, wait_for_ever
-from tests.helpers import leave_by
+from tests.helpers import leave_by, until
 from tests.law.puppets import Call, script, threads
 
 End = Callable[[Running], Awaitable[None]]
@@ -85,20 +86,23 @@ class Worker:
 
     def __init__(self, emit: Call) -> None:
         self.raised: list[BaseException] = []
+        self.emitted = 0
         self._emit = emit
         self._thread = threading.Thread(target=self._work)
         self._thread.start()
+        WORKERS.append(self)
 
     def _work(self) -> None:
         try:
             while True:
                 self._emit(0)
+                self.emitted += 1
         except Exception as error:
             self.raised.append(error)
 
     def ended(self) -> bool:
         """Wait until it was refused; who calls this on the loop holds that up meanwhile."""
-        self._thread.join(5)
+        self._thread.join(30)
         return [type(error) for error in self.raised] == [TopologyStopping]
 
 
@@ -128,8 +132,16 @@ class WorkingBolt(Bolt[int, int]):
         ENDED.extend(("bolt", worker.ended()) for worker in self.workers)
 
 
+WORKERS: list[Worker] = []
 ENDED: list[tuple[str, bool]] = []
 """Who has waited for its thread, and whether that has ended."""
+
+
+async def without_room() -> None:
+    """Wait until there are two threads, and neither emits any more."""
+    before = None
+    while len(WORKERS) < 2 or before != (before := [each.emitted for each in WORKERS]):  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
 
 
 async def leave(running: Running) -> None:
@@ -145,7 +157,7 @@ async def kill(running: Running) -> None:
     """Have the instances die."""
     running.kill("spout")
     running.kill("bolt")
-    await asyncio.sleep(0.3)
+    await until(lambda: {kind for kind, _ in ENDED} == {"spout", "bolt"})
 
 
 @pytest.mark.asyncio
@@ -155,6 +167,7 @@ async def test_the_end_of_an_instance_lets_its_threads_go(
     end: End, executor: Literal["loop", "thread"]
 ) -> None:
     """It refuses them before it has user code wait for them."""
+    WORKERS.clear()
     ENDED.clear()
     topology = Topology("threads", message_timeout=None, drain_timeout=0.2, queue_capacity=5)
     working = topology.spout("spout", WorkingSpout, max_spout_pending=5)
@@ -164,7 +177,7 @@ async def test_the_end_of_an_instance_lets_its_threads_go(
     with suppress(KeyError):
         async with topology.run() as running:
             await running.emit(fed, 1)
-            await asyncio.sleep(0.2)
+            await without_room()
             await end(running)
     assert {*ENDED} == {("spout", True), ("bolt", True)}
 
@@ -217,7 +230,7 @@ async def test_a_task_that_is_over_lets_its_threads_go(good: int, monkeypatch: p
     topology.bolt("hold", wait_for_ever, topology.spout("spout", Unopened, max_spout_pending=5).shuffle())
     with pytest.raises(TopologyCrashed):
         async with topology.run():
-            await asyncio.sleep(10)
+            await asyncio.sleep(60)
     assert await asyncio.to_thread(Unopened.made[-1].worker.ended)
 
 
@@ -260,11 +273,17 @@ def test_a_wait_that_is_interrupted_takes_no_room() -> None:
     """As by Ctrl-C, where the loop runs in another thread than the main one."""
     loop = asyncio.new_event_loop()
     calls = ThreadCalls(loop, "spout[0]", lambda look: 0)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         running = pool.submit(loop.run_forever)
         main = threading.get_ident()
         calls._loop_thread = 0  # it was made in this one
-        threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+
+        def interrupt() -> None:
+            while not calls._looks:  # which it asks for where it waits
+                sleep(0.01)
+            signal.pthread_kill(main, signal.SIGINT)
+
+        pool.submit(interrupt)
         with pytest.raises(KeyboardInterrupt):
             calls.emit(lambda: None)
         assert (calls._under_way, list(calls.waiting)) == (0, [])
