@@ -44,7 +44,7 @@ class Terminal:
         )
         os.close(self._slave)
 
-    def wait(self, until: Callable[[], bool] | None = None, seconds: float = 20.0) -> None:
+    def wait(self, until: Callable[[], bool] | None = None, seconds: float = 60.0) -> None:
         """Draw until the program ends, or until this is so."""
         deadline = time.monotonic() + seconds
         while until is None or not until():
@@ -103,7 +103,7 @@ class Terminal:
         return [*(row.rstrip() for row in rows), *self.text.splitlines()]
 
 
-def read_until(descriptor: int, end: str, seconds: float = 10.0) -> str:
+def read_until(descriptor: int, end: str, seconds: float = 60.0) -> str:
     """What was written to a terminal, up to this: a terminal hands it over in pieces."""
     read = b""
     deadline = time.monotonic() + seconds

@@ -85,28 +85,30 @@ STARTING = """
     topology.bolt("slow", Slow, numbers.shuffle())
     """
 
-# Two signals come while user code is in a thread.
+# Two signals come while user code is in a thread, which returns when it is said that it is waited for.
 IN_A_THREAD = """
-    import asyncio, os, signal, threading, time
+    import asyncio, os, signal, time
+    def wait_until_said(words):
+        for _ in range(3000):
+            if words in os.pread(2, 100_000, 0):
+                return
+            time.sleep(0.02)
     def stuck(value):
-        for _ in range(2):
-            time.sleep(0.1)
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(1.6)
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until_said(b"draining")
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until_said(b"{said}")
     async def stuck_elsewhere(value):
         await asyncio.to_thread(stuck, value)
     topology = Topology("stuck", message_timeout=None)
     topology.bolt("stuck", {logic}, topology.spout("numbers", [1]).shuffle(), executor="{executor}")
     """
 
-# The run ends while a thread of it never will; then a signal comes.
+# The run ends while a thread of it never will.
 LEFT_IN_A_THREAD = """
-    import asyncio, signal, threading
-    waiting = threading.Event()
+    import asyncio, threading
     def stuck():
-        waiting.wait(0.3)
-        signal.raise_signal(signal.SIGINT)
-        waiting.wait()
+        threading.Event().wait()
     async def leave_it(value):
         asyncio.get_running_loop().run_in_executor(None, stuck)
     topology = Topology("left")
@@ -145,12 +147,16 @@ HUNG_UP = """
 
 SLOW_TO_DRAIN = """
     import asyncio, itertools, signal
+    drains = asyncio.Event()
     async def numbers():
-        for number in itertools.count():
-            yield number
-            await asyncio.sleep(0.3)
+        try:
+            for number in itertools.count():
+                yield number
+                await asyncio.sleep(0.3)
+        finally:
+            drains.set()
     async def slow(value: int) -> None:
-        await asyncio.sleep(0.25)
+        await drains.wait()
         if {signal}:
             signal.raise_signal({signal})
             await asyncio.sleep(60)
@@ -213,7 +219,7 @@ def test_a_terminal_that_is_closed_drains(kind: str, monkeypatch: pytest.MonkeyP
     os.close(slave)
     read_until(master, "3\r\n")
     os.close(master)
-    assert child.wait(30) == 129
+    assert child.wait(60) == 129
     assert Path("ended").read_text("utf-8") == "printed all"
 
 
@@ -287,20 +293,25 @@ def test_a_duration_that_is_longer_than_the_run_changes_nothing() -> None:
 
 def test_threads_of_user_code_that_keep_the_process_are_mentioned(capfd: pytest.CaptureFixture[str]) -> None:
     """Those of asyncio.to_thread go on after their task was cancelled, and the process waits for them."""
-    write(IN_A_THREAD.format(logic="stuck_elsewhere", executor="loop"))
+    said = "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return; Ctrl-C kills"
+    write(IN_A_THREAD.format(logic="stuck_elsewhere", executor="loop", said=said))
     assert main(["run", "flow.py"]) == 130
     *_, last = capfd.readouterr().err.splitlines()
-    assert last == (
-        "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return; Ctrl-C kills"
-    )
+    assert last == said
 
 
 def test_a_signal_kills_while_only_threads_keep_the_process() -> None:
     """Whoever is tired of waiting has the summary already."""
     write(LEFT_IN_A_THREAD)
-    finished = subprocess.run([*RUN, "--json-summary"], capture_output=True, text=True, check=False)
-    assert finished.returncode == -signal.SIGINT
-    assert json.loads(finished.stdout)["outcome"] == "finished"
+    command = [*RUN, "--json-summary"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert any(line.startswith("waiting for user code in threads") for line in process.stderr)
+        process.send_signal(signal.SIGINT)
+        shown = process.stdout.read()
+    assert process.returncode == -signal.SIGINT
+    assert json.loads(shown)["outcome"] == "finished"
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -318,9 +329,10 @@ def test_a_signal_that_is_ignored_stays_ignored(
 
 def test_a_bolt_whose_thread_does_not_return_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     """User code in threads cannot be cancelled: the end waits for it."""
-    write(IN_A_THREAD.format(logic="stuck", executor="thread"))
+    said = "cancelled: waits for user code in the threads of stuck[0]"
+    write(IN_A_THREAD.format(logic="stuck", executor="thread", said=said))
     assert main(["run", "flow.py"]) == 130
-    assert "cancelled: waits for user code in the threads of stuck[0]" in capfd.readouterr().err.splitlines()
+    assert said in capfd.readouterr().err.splitlines()
 
 
 def test_a_spout_without_source_is_mentioned(capfd: pytest.CaptureFixture[str]) -> None:

@@ -197,16 +197,18 @@ def test_a_message_that_is_given_up_is_given_up_again(capsys: pytest.CaptureFixt
 
 
 TIMED = """
+import asyncio
+rung = asyncio.Event()
 class Remind(KeyedBolt[str, str, None]):
     rung = Value(int, 0)
     def execute(self, tup, out):
         self.set_timer(self.now + 0.05)
     def on_timer(self, at, out):
         self.rung += 1
+        rung.set()
 async def source():
-    import asyncio
     yield "a"
-    await asyncio.sleep(0.5)
+    await rung.wait()
 words = topology.spout("words", source)
 topology.bolt("remind", Remind, words.fields())
 """

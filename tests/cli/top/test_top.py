@@ -47,7 +47,7 @@ async def top_on(running: Running) -> AsyncGenerator[Pilot[None]]:
 
 async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
     """Wait for an answer of the page."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not seen():
             await asyncio.sleep(0.005)
             await pilot.pause()
@@ -118,17 +118,15 @@ async def test_a_small_terminal_has_its_lines_for_the_table(running: Running) ->
     """All components are seen on ten lines, also when a column is sorted by; a larger one has the whole legend."""
     async with served(ui.app(running)) as server, top_of(server.port, (40, 10)) as pilot:
         await until(pilot, lambda: "look-up" in text_of(pilot, "sentence"))
-        await pilot.pause()
         table = pilot.app.query_one("#components", DataTable)
-        assert table.scrollable_content_region.height >= 5
+        await until(pilot, lambda: table.scrollable_content_region.height >= 5)
         assert text_of(pilot, "note").startswith("█ exec ▒ await ")
         await pilot.press("greater_than_sign")
+        await until(pilot, lambda: text_of(pilot, "note").startswith("Rate: of a spout"))
         await pilot.pause()
-        assert text_of(pilot, "note").startswith("Rate: of a spout")
         assert table.scrollable_content_region.height >= 5
         await pilot.resize_terminal(100, 30)
-        await pilot.pause()
-        assert text_of(pilot, "note").endswith("· idle   ")
+        await until(pilot, lambda: text_of(pilot, "note").endswith("· idle   "))
 
 
 @in_a_loop
@@ -136,8 +134,7 @@ async def test_ctrl_c_ends_it(running: Running) -> None:
     """Also while a filter is typed, where it copies elsewhere."""
     async with top_on(running) as pilot:
         await pilot.press("slash", "l", "ctrl+c")
-        await pilot.pause()
-        assert not pilot.app.is_running
+        await until(pilot, lambda: not pilot.app.is_running)
 
 
 @in_a_loop
