@@ -17,6 +17,7 @@ from stormlet.ui.openapi import document
 from stormlet.ui.storm.words import in_url, pretty, sanitized
 from stormlet.ui.windows import storms_name, window_named
 from tests.cast import Hold
+from tests.helpers import until
 from tests.ui.kit import EVIL, TOKEN, asked, busy, until_busy
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "sec-fetch-site": "same-origin"}
@@ -102,6 +103,7 @@ def test_the_document_is_one_of_openapi() -> None:
 async def test_the_numbers_are_those_of_the_run(client: httpx.AsyncClient, running: Running) -> None:
     """Since the start, they are its statistics."""
     running.deactivate()
+    await until(lambda: not running.statistics().components["source"].pending)
     await asyncio.sleep(0.6)  # figures are given again for half a second
     page = (await client.get("/api/v1/topology/busy?sys=true")).json()
     counted = running.statistics().components
@@ -190,7 +192,7 @@ async def test_timelines_are_as_described() -> None:
     topology = Topology("held", record_edges=1, drain_timeout=0)
     topology.bolt("hold", Hold, topology.spout("source", [1]).shuffle())
     async with topology.run() as running, asked(ui.app(running)) as client:
-        await asyncio.sleep(0.05)
+        await until(lambda: running.statistics().components["hold"].executed)
         answer = (await client.get("/api/v1/pages/held/trees")).json()
         validate(answer, "/api/v1/pages/{id}/trees")
         (span,) = answer["trees"][0]["attempts"][0]["spans"]

@@ -102,6 +102,6 @@ def test_it_opens_in_a_browser_until_ctrl_c(tmp_path: Path) -> None:
             assert found is not None
             assert "stormlet" in httpx.get(found[1], trust_env=False).text
             run.send_signal(signal.SIGINT)
-            assert run.wait(10) == 0
+            assert run.wait(60) == 0
         finally:
             run.kill()
