@@ -31,7 +31,8 @@ TAKES = 0.1
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the clock waits for in vain it gives up soon, with a warning, which is an error in our tests."""
+    """What the clock waits for in vain it gives up soon, with a warning; for tests in which nothing is to come, as a
+    machine may well stand still for longer. A warning is an error in our tests."""
     monkeypatch.setattr(SimulatedLoop, "patience", 3 * TAKES)
 
 

@@ -65,7 +65,7 @@ class TestTime:
 
         began = time.monotonic()
         assert run_simulated(main()) == (0.0, 30 * DAY)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
 
     def test_work_takes_no_simulated_time(self) -> None:
         """Callbacks and yields to the loop happen in one instant."""

@@ -17,7 +17,7 @@ from functools import partial
 import pytest
 
 from stormlet import Bolt, Collector, Topology, Tuple
-from stormlet.testing import Deadlock, NotCompleted, Simulation, complete, run_simulated
+from stormlet.testing import Deadlock, NotCompleted, SimulatedLoop, Simulation, complete, run_simulated
 from stormlet.testing.outside import world
 from tests.helpers import now
 from tests.testing.outsiders import (
@@ -119,7 +119,7 @@ def test_time_stands_still_while_a_server_elsewhere_owes_an_answer(
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_connection_that_is_kept(
-    server: Callable[[], AbstractContextManager[Address]], impatient: None
+    server: Callable[[], AbstractContextManager[Address]],
 ) -> None:
     """It holds the clock after each question, and not in between."""
 
@@ -182,7 +182,7 @@ def test_an_http_client() -> None:
         assert run_simulated(main(*address)) == ("hello", 0.0)
 
 
-def test_a_server_and_a_client_of_one_loop(impatient: None) -> None:
+def test_a_server_and_a_client_of_one_loop() -> None:
     """What takes simulated time between them takes no real time."""
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -209,7 +209,7 @@ def test_a_server_and_a_client_of_one_loop(impatient: None) -> None:
 
 @pytest.mark.parametrize("there", IDLE)
 def test_a_thread_that_waits_to_be_told_holds_nothing(
-    there: Callable[[], AbstractContextManager[None]], impatient: None
+    there: Callable[[], AbstractContextManager[None]],
 ) -> None:
     """A hundred hours pass beside it."""
 
@@ -222,7 +222,7 @@ def test_a_thread_that_waits_to_be_told_holds_nothing(
     assert run_simulated(main()) == 360_000.0
 
 
-def test_an_idle_worker_of_anyio_holds_nothing(impatient: None) -> None:
+def test_an_idle_worker_of_anyio_holds_nothing() -> None:
     """Its thread stays for the next piece of work."""
     to_thread = pytest.importorskip("anyio.to_thread")
 
@@ -236,13 +236,13 @@ def test_an_idle_worker_of_anyio_holds_nothing(impatient: None) -> None:
     assert run_simulated(main()) == 1
 
 
-def test_a_thread_from_before_holds_nothing(impatient: None) -> None:
+def test_a_thread_from_before_holds_nothing() -> None:
     """What was at work when the loop was made works for somebody else."""
     with works_for_ever():
         assert run_simulated(asyncio.sleep(3600, "passed")) == "passed"
 
 
-def test_a_child_that_waits_to_be_told_holds_nothing(impatient: None) -> None:
+def test_a_child_that_waits_to_be_told_holds_nothing() -> None:
     """One that answers what it reads is waited for after each question, and not in between."""
 
     async def main() -> list[int]:
@@ -291,7 +291,7 @@ def test_what_fails_then_says_so(error: type[Exception], impatient: None) -> Non
     assert note.startswith("simulated time went on at 0 s without thread 'Thread-")
 
 
-def test_a_server_that_is_silent(impatient: None) -> None:
+def test_a_server_that_is_silent(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its address is told, once; when it has answered after all, the clock waits for it again."""
     gate = threading.Event()
 
@@ -306,6 +306,7 @@ def test_a_server_that_is_silent(impatient: None) -> None:
             for _ in range(10):
                 await asyncio.sleep(60)
             assert not late.done()
+            monkeypatch.undo()
             gate.set()
             assert await late == 11
             async with asyncio.timeout(0.01):
@@ -337,7 +338,7 @@ def test_a_child_that_does_not_end(impatient: None) -> None:
 TRAPS_FOR_LONG = "trap 'sleep 0.2; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
 
 
-def test_a_child_that_takes_its_time_to_end(impatient: None) -> None:
+def test_a_child_that_takes_its_time_to_end(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a signal the clock waits for one that it had given up."""
 
     async def main() -> int:
@@ -348,6 +349,7 @@ def test_a_child_that_takes_its_time_to_end(impatient: None) -> None:
         os.close(reading)
         for _ in range(10):
             await asyncio.sleep(60)
+        monkeypatch.undo()
         child.terminate()
         return await child.wait()
 
@@ -355,9 +357,9 @@ def test_a_child_that_takes_its_time_to_end(impatient: None) -> None:
         assert run_simulated(main()) == 3
 
 
-def test_what_comes_again_and_again(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would never let time pass: after six times its patience at one moment the clock waits for nothing more."""
-    monkeypatch.setattr(world, "MOMENT", 2)
+    monkeypatch.setattr(world, "MOMENT", 6 * TAKES / SimulatedLoop.patience)
 
     async def main() -> None:
         loop, stop = asyncio.get_running_loop(), threading.Event()

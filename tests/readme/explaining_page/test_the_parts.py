@@ -13,6 +13,7 @@ import pytest
 
 from stormlet import BatchBolt, Bolt, Collector, DeadLetter, Explanation, Place, Topology, TreeState, Tuple
 from tests.cast import Forget, Hold, ignore
+from tests.helpers import until
 from tests.readme.explaining_page.kit import (
     explained,
     lines,
@@ -91,14 +92,14 @@ def test_executed() -> None:
 async def in_real_time(
     bolt: Any, begun: threading.Event | None = None, go_on: threading.Event | None = None, **options: Any
 ) -> Any:
-    """What is told once the call has begun."""
+    """What is told once the call has begun, and awaits what never comes."""
     async with one_bolt(bolt, **options) as (running, source):
         tree = await running.emit(source, "a")
         try:
             if begun is not None:
                 await asyncio.to_thread(begun.wait)
             else:
-                await asyncio.sleep(0.01)
+                await until(lambda: "no_answer" in str(tree.explain()))
             return tree.explain()
         finally:
             if go_on is not None:

@@ -35,7 +35,7 @@ def test_the_kit() -> None:
     """
     began = perf_counter()
     first, second = ran(), ran()
-    assert perf_counter() - began < 5.0 < first.seconds == 3 * 3600
+    assert perf_counter() - began < 60.0 < first.seconds == 3 * 3600
     assert list(first.emissions) == list(second.emissions)
     assert first["wait"] == [1, 2, 3]
 

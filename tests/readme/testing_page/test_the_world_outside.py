@@ -50,7 +50,7 @@ def test_executors() -> None:
     assert_takes_no_time(partial(asyncio.to_thread, slowly))
 
 
-def test_threads(impatient: None) -> None:
+def test_threads() -> None:
     """another thread, of anyio or your own: while it works, but not while it waits for an event, a queue or a
     connection
     """
@@ -70,7 +70,7 @@ def test_timers() -> None:
     assert_takes_no_time(THREADS["timer"])
 
 
-def test_children(impatient: None) -> None:
+def test_children() -> None:
     """a process started by `asyncio.create_subprocess_exec` or `..._shell`: until it ends, or has answered what it
     reads from a pipe
     """
@@ -92,7 +92,7 @@ async def at_once(answer: Awaitable[object]) -> None:
         await answer
 
 
-def test_connections(impatient: None) -> None:
+def test_connections() -> None:
     """a TCP or named Unix connection to a server elsewhere: from its beginning, and when something was sent, until the
     answer is there
     """
@@ -108,7 +108,7 @@ def test_connections(impatient: None) -> None:
             run_simulated(ask_twice(address))
 
 
-def test_what_holds_nothing(impatient: None) -> None:
+def test_what_holds_nothing() -> None:
     """Threads that were started before the test began, servers in the loop itself and connections at rest hold
     nothing.
     """
