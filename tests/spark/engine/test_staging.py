@@ -7,6 +7,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from stormlet.spark.engine.passage.staging import Staging
 
 
@@ -25,6 +27,27 @@ def test_it_is_removed_from_those_who_write_into_it(tmp_path: Path) -> None:
     writer.start()
     staging.remove_from_writers()
     writer.join()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_it_is_removed_where_the_machine_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes stands still, too, and writes on after it."""
+    staging, stood = Staging(str(tmp_path)), list[None]()
+    writes = iter([staging.path])
+
+    def stand_still(seconds: float) -> None:
+        if not stood:
+            stood.append(time.sleep(0.6))
+        else:
+            for path in writes:
+                path.mkdir()
+
+    monkeypatch.setattr("stormlet.spark.engine.passage.staging.sleep", stand_still)
+    staging.remove_from_writers()
+    for path in writes:
+        path.mkdir()
     assert [*tmp_path.iterdir()] == []
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from time import monotonic, sleep
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import finalize
 
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-QUIET: Final = 0.5
-"""Seconds for which a folder must stay away until it counts as removed."""
-LONGEST: Final = 5.0
-"""Seconds after which it is left to itself."""
+PAUSE: Final = 0.05
+"""Seconds between two looks at a folder."""
+QUIET: Final = 10
+"""Looks one after the other at which it must be away until it counts as removed. They are counted, as where the machine
+stands still those who write stand still, too."""
+LONGEST: Final = 100
+"""Looks after which it is left to itself."""
 PART: Final = "part"
 LITTLE: Final = 4 << 20
 """Bytes of rows that the driver reads itself: a job of Spark's would cost more."""
@@ -64,12 +67,15 @@ class Staging:
 
     def remove_from_writers(self) -> None:
         """Remove it now, though tasks that were cancelled may write into it, and make it anew, for a moment longer."""
-        began = away_since = monotonic()
-        while monotonic() - away_since < QUIET and monotonic() - began < LONGEST:
+        away = 0
+        for _ in range(LONGEST):
+            away += 1
             if self.path.exists():
                 rmtree(self.path, ignore_errors=True)
-                away_since = monotonic()
-            sleep(QUIET / 10)
+                away = 0
+            elif away == QUIET:
+                break
+            sleep(PAUSE)
         self._removal()
 
 
