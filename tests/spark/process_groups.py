@@ -47,7 +47,7 @@ def left(leader: subprocess.Popen[bytes]) -> list[str]:
     ]
 
 
-def settle(leader: subprocess.Popen[bytes], patience: float = 20.0) -> None:
+def settle(leader: subprocess.Popen[bytes], patience: float = 60.0) -> None:
     """Wait until nothing of its group runs; then, or when patience ends, kill what is left."""
     until = time.monotonic() + patience
     while left(leader) and time.monotonic() < until:

@@ -45,4 +45,4 @@ def crash(when: str, seconds: float) -> None:
 
 if __name__ == "__main__":
     crash("between batches", 0.0)
-    crash("within a batch", 0.05)
+    crash("within a batch", 0.5)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -186,13 +186,11 @@ def test_an_option_for_batches_is_refused_for_a_stream(program: Sequence[str], o
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a cluster of two workers with one core each."""
     folder = tmp_path_factory.mktemp("cluster")
-    port = free_port()
-    address = f"spark://127.0.0.1:{port}"
     with ExitStack() as running:
         running.enter_context(
-            daemon(folder, "Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+            daemon(folder, "Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         )
-        wait_for("127.0.0.1", port)
+        address = address_in(folder / "master.log")
         for number in (1, 2):
             options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(folder)]
             running.enter_context(daemon(folder, "Worker", *options, address, log=f"worker{number}.log"))
@@ -216,23 +214,14 @@ def daemon(folder: Path, kind: str, *options: str, log: str = "master.log") -> I
         process.wait()
 
 
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def wait_for(host: str, port: int) -> None:
-    """Wait until somebody listens there."""
+def address_in(log: Path) -> str:
+    """Wait until a master says at which port it listens."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        with socket.socket() as probe:
-            if probe.connect_ex((host, port)) == 0:
-                return
+        if found := re.search(r"Starting Spark master at (spark://\S+)", log.read_text("utf-8")):
+            return found[1]
         time.sleep(0.1)
-    raise TimeoutError(f"nobody listens at {host}:{port}")
+    raise TimeoutError(log.read_text("utf-8"))
 
 
 def test_a_cluster_gives_the_same(master: str) -> None:
@@ -293,12 +282,22 @@ def test_an_executor_that_is_killed_costs_nothing(master: str) -> None:
     command = [sys.executable, "-m", "stormlet", *flights, "--master", master]
     earlier = executors()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
-        executor = another_executor(earlier)
-        time.sleep(3)
-        os.kill(executor, signal.SIGKILL)
+        kill_an_executor(earlier)
         output, _ = child.communicate()
     assert child.returncode == 0
     assert "100,000 flights; computed directly, the tables are the same" in output
+
+
+def kill_an_executor(earlier: Collection[int]) -> None:
+    """One that is three seconds old; those of an earlier test may begin late, and end at once."""
+    while True:
+        executor = another_executor(earlier)
+        time.sleep(3)
+        try:
+            os.kill(executor, signal.SIGKILL)
+            return
+        except ProcessLookupError:
+            earlier = {*earlier, executor}
 
 
 def another_executor(earlier: Collection[int]) -> int:

@@ -32,9 +32,10 @@ from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
 from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
+from stormlet.spark.sink.portions import Portion, Portions
 from stormlet.spark.sink.writer import SparkWriter
 from tests.cast import Counting, ignore
-from tests.helpers import now, run_to_end
+from tests.helpers import now, run_to_end, until
 
 simulated = pytest.mark.simulated_time
 
@@ -77,7 +78,7 @@ class Blocking(Notebook):
 
     def write(self, tables: Sequence[pa.Table]) -> None:
         self.began.set()
-        assert self.released.wait(10)
+        assert self.released.wait(60)
         super().write(tables)
 
     def interrupt(self) -> None:
@@ -106,7 +107,7 @@ def written(values: Any, notebook: Notebook, parallelism: int = 1, **arguments: 
 def assert_its_thread_ends() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("write[0]"):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 
@@ -236,32 +237,28 @@ class Gated(Notebook):
         super().__init__()
         self.begun = threading.Semaphore(0)
         self.let_through = threading.Semaphore(0)
-        self.gathered = threading.Event()
-        """Set when the fourth portion was converted."""
-        self.portions = 0
-
-    def convert(self, values: Sequence[Any]) -> Batch:
-        self.portions += 1
-        if self.portions == 4:
-            self.gathered.set()
-        return super().convert(values)
 
     def write(self, tables: Sequence[pa.Table]) -> None:
         self.begun.release()
-        assert self.let_through.acquire(timeout=10)
+        assert self.let_through.acquire(timeout=60)
         super().write(tables)
 
 
 @pytest.mark.asyncio
-async def test_rows_that_come_during_a_write_are_written_together() -> None:
+async def test_rows_that_come_during_a_write_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two are a portion. The first writes have one, as nobody knows how large one is; the next has all that came."""
-    notebook = Gated()
+    notebook, note, noted = Gated(), Portions._note, list[Portion]()
+
+    def count(self: Portions, portion: Portion) -> None:
+        note(self, portion)
+        noted.append(portion)
+
+    monkeypatch.setattr(Portions, "_note", count)
     async with written(range(9), notebook, rows=2).run() as running:
-        assert await asyncio.to_thread(notebook.begun.acquire, timeout=10)
+        assert await asyncio.to_thread(notebook.begun.acquire, timeout=60)
         notebook.let_through.release()
-        assert await asyncio.to_thread(notebook.begun.acquire, timeout=10)
-        assert await asyncio.to_thread(notebook.gathered.wait, 10)
-        await asyncio.sleep(0.01)  # so that the loop knows of it, too
+        assert await asyncio.to_thread(notebook.begun.acquire, timeout=60)
+        await until(lambda: len(noted) == 4)
         notebook.let_through.release(3)
         await running.finished()
     assert notebook.batches == [[0, 1], [2, 3], [4, 5, 6, 7], [8]]

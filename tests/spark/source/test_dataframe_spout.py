@@ -260,11 +260,9 @@ def sockets() -> int:
 
 async def until(holds: Callable[[], object]) -> None:
     """Wait for Spark, for which no event can be awaited."""
-    for _ in range(500):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("it did not come to that")
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.02)
 
 
 async def leave(how: str) -> None:

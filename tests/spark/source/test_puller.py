@@ -88,7 +88,7 @@ class Pulling:
                 values += chunk.values
             if ended:
                 break
-            assert self._woken.wait(10)
+            assert self._woken.wait(60)
             self._woken.clear()
         if self.puller.error is not None:
             raise self.puller.error
@@ -195,7 +195,7 @@ class Endless:
 
     def read(self, done: Done) -> Iterator[Chunk]:
         self.begun.set()
-        assert self.cancelled.wait(10)
+        assert self.cancelled.wait(60)
         raise RuntimeError("Job 7 cancelled part of cancelled job tags")
         yield
 
@@ -206,7 +206,7 @@ def test_closing_cancels_the_job_until_the_thread_ends() -> None:
     pulling = Pulling(endless)
     cancels = iter([lambda: None, endless.cancelled.set, *[lambda: None] * 9])
     pulling.context.on_cancel = lambda: next(cancels)()
-    assert endless.begun.wait(10)
+    assert endless.begun.wait(60)
     pulling.puller.close()
     assert not pulling.puller.running
     assert pulling.puller.error is None

@@ -48,5 +48,5 @@ def test_a_loop_that_was_closed_leaves_nobody_waiting(monkeypatch: pytest.Monkey
     thread.join(0.05)
     assert thread.is_alive()
     loop.close()
-    thread.join(10)
+    thread.join(60)
     assert [str(error) for error in caught] == ["the event loop was closed in the middle of the batch"]
