@@ -252,7 +252,7 @@ class Top(App[None]):
 
     def action_pause(self) -> None:
         """Let the picture stand, or go on."""
-        self.paused = not self.paused
+        self.paused = self.seen.stands = not self.paused
         self._redraw()
 
     def action_graph(self) -> None:

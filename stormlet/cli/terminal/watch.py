@@ -34,6 +34,8 @@ class Watch:
         self.graph: Mapping[str, Any] | None = None
         self.poll: float | None = 0.0
         """Seconds after which to ask again; None if nothing will change any more."""
+        self.stands = False
+        """True if the picture is not to change, unless something else is looked at."""
         self._trouble = ""
         self._next: Picture | None = None
         self._at = time.monotonic()
@@ -110,7 +112,7 @@ class Watch:
             self.turn(component="")
 
     async def _ask(self, topology: str) -> None:
-        picture = self._next or self.picture
+        picture = self.picture if self._next is None else self._next
         asked = (topology, self.window, self.component)
         view = "component" if self.component else "overview"
         change = await self._server.ask(
@@ -119,6 +121,8 @@ class Watch:
         )  # fmt: skip
         if asked != (self.topology, self.window, self.component):
             return  # somebody has turned to something else meanwhile
+        if self.stands and not self.turned:
+            return  # or has paused
         if self._trouble:
             self.graph = None  # what comes again may be another one of that name
         picture.take(change)

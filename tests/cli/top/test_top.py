@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -186,6 +187,33 @@ async def test_a_pause_lets_the_picture_stand(running: Running) -> None:
         await pilot.press("w")
         await until(pilot, lambda: rows_of(pilot) != before)
         assert "window 1 h" in text_of(pilot, "head")
+
+
+@in_a_loop
+async def test_a_picture_that_comes_after_the_pause_is_not_shown(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked for before."""
+    ask, answered, go_on = Server.ask, asyncio.Event(), asyncio.Event()
+
+    async def late(self: Server, path: str, **query: str) -> Any:
+        answer = await ask(self, path, **query)
+        answered.set()
+        await go_on.wait()
+        return answer
+
+    async with top_on(running) as pilot:
+        assert isinstance(pilot.app, Top)
+        monkeypatch.setattr(Server, "ask", late)
+        await until_busy(running, running.statistics().components["source"].acked + 100)
+        answered.clear()
+        looking = asyncio.create_task(pilot.app.look())
+        await answered.wait()
+        await pilot.press("space")
+        before = rows_of(pilot)
+        go_on.set()
+        await looking
+        assert rows_of(pilot) == before
 
 
 @in_a_loop
