@@ -369,6 +369,8 @@ class _Clock(selectors.DefaultSelector):
             ready = self._wait(pause)
             if ready:
                 return ready
+        if ready := self._wait(0):  # by a thread that has ended since the last look
+            return ready
         moment = self._next_moment()
         if moment is None:
             return self._wait(None)

@@ -9,7 +9,7 @@ import re
 import socketserver
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
@@ -55,6 +55,30 @@ def test_time_stands_still_while_a_child_process_works(call: Call) -> None:
     """Its output and its end take no simulated time."""
     result = complete(calls(call))
     assert (result["call"], result.acked, result.seconds) == ([1, 2, 3], [1, 2, 3], 0.0)
+
+
+def test_what_a_thread_brings_as_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have ended between the look at what has come and that at the threads."""
+    pauses, threads = world.World.pauses, list[threading.Thread]()
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def bring_and_end(self: world.World) -> Iterable[float]:
+            if not threads:
+                bring = partial(loop.call_soon_threadsafe, future.set_result, None)
+                threads.append(threading.Thread(target=bring))
+                threads[0].start()
+                threads[0].join()
+            return pauses(self)
+
+        monkeypatch.setattr(world.World, "pauses", bring_and_end)
+        async with asyncio.timeout(0.01):
+            await future
+        return now()
+
+    assert run_simulated(main()) == 0.0
 
 
 def test_a_worker_is_told_again_and_again() -> None:
