@@ -14,8 +14,8 @@ IN_USE: Final = "55006"
 """The error of a slot that another connection is at."""
 PATIENCE: Final = 600.0
 """Seconds for statements at the slot, which read all of the WAL since its restart."""
-ALONE_WITHIN: Final = 3.0
-"""Seconds within which the server notices that a process before has died."""
+ALONE_WITHIN: Final = 10.0
+"""Seconds within which the server notices that a process before has died: it looks every 2 s, unless it is busy."""
 OLDEST: Final = 140_000
 """The first version that notices while it reads WAL that its client is gone."""
 
