@@ -3,6 +3,7 @@
 ::
 
     connection  one connection to RabbitMQ, and what its errors mean
+    frames      frames of AMQP, read whatever metadata a publisher has given
     tags        the delivery tags of a channel, each settled once
     queue       the source
     publish     the sink

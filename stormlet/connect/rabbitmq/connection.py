@@ -58,8 +58,9 @@ def require_client() -> None:
 
 
 async def _connected_to(host: str, port: int | None, address: Address, name: str) -> AbstractConnection:
-    from aiormq import connect
     from yarl import URL
+
+    from stormlet.connect.rabbitmq.frames import ForgivingConnection  # it needs the client
 
     url = URL.build(
         scheme=address.scheme,
@@ -73,7 +74,9 @@ async def _connected_to(host: str, port: int | None, address: Address, name: str
     with translated(address, connecting=True), _logged_by_us():
         # The client waits for ever for a host that accepts and then says nothing.
         async with asyncio.timeout(CONNECTS_WITHIN):
-            return await connect(url)
+            connection = ForgivingConnection(url)
+            await connection.connect()  # pyright: ignore[reportUnknownMemberType] - its decorator has none
+            return connection
 
 
 _ours: ContextVar[bool] = ContextVar("connecting to RabbitMQ", default=False)

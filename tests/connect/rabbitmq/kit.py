@@ -14,6 +14,7 @@ from stormlet.connect.rabbitmq import Publish, Queue
 from stormlet.connect.rabbitmq.publish import PublishSession
 from stormlet.connect.rabbitmq.queue import QueueSession
 from tests.connect.place import Place
+from tests.connect.rabbitmq.odd import KEY, ODD, Latin1, Properties, text
 from tests.connect.sessions import begun, soon
 
 
@@ -58,6 +59,15 @@ class Rabbit(Place):
             await self._channel.basic_publish(
                 body.encode(), routing_key=key, properties=given, mandatory=True
             )
+
+    async def publish_odd(self, odd: str, exchange: str) -> None:
+        """Publish a message with odd metadata, whose body says which, by an exchange that takes any routing key."""
+        name, raw = ODD.get(odd, ("app_id", text(b"shop")))
+        key = Latin1("caf\xe9") if odd == KEY else self.queue
+        given = Properties(**{name: raw})
+        await self._channel.basic_publish(
+            odd.encode(), exchange=exchange, routing_key=key, properties=given, mandatory=True
+        )
 
     async def publish_many(self, bodies: Sequence[str]) -> None:
         """Publish these, as fast as it goes."""

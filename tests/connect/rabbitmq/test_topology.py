@@ -12,6 +12,7 @@ from stormlet import DeadLetter, StartFailed, Topology
 from stormlet.connect import rabbitmq
 from tests.brokers.processes import HOST, Broker
 from tests.connect.rabbitmq.kit import Rabbit
+from tests.connect.rabbitmq.odd import KEY, ODD
 from tests.connect.sessions import numbered, until
 from tests.connect.shop import PENDING, Shop, Topologies, connection, refuse
 
@@ -88,6 +89,22 @@ async def test_a_start_that_fails_says_why(
                 pass
         said = caplog.text + "".join(traceback.format_exception(caught.value))
         assert "s3cret-word" not in said
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+async def test_odd_metadata_stops_nothing(kind: str, rabbit: Rabbit) -> None:
+    """Texts that are no UTF-8, times out of range: each message is executed once, and the connection stays."""
+    await rabbit.declare(x_queue_type=kind)
+    await rabbit.fanout(f"any key {kind}", rabbit.queue)
+    for number, odd in enumerate([*ODD, KEY]):
+        await rabbit.publish(str(number))
+        await rabbit.publish_odd(odd, f"any key {kind}")
+    shop = Shop(rabbit)
+    async with shop.open() as running:
+        await shop.until(2 * len(ODD) + 2)
+        assert connection(running).reconnects == 0
+    assert shop.counted == dict.fromkeys([*ODD, KEY, *numbered(len(ODD) + 1)], 1)
+    assert (shop.letters, await rabbit.ready()) == ([], 0)
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
