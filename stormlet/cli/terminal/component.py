@@ -11,7 +11,17 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import DataTable, Static
 
-from stormlet.cli.terminal.columns import COLUMNS, MOODS, SHARES, Column, level, name_of, percent, shares_of
+from stormlet.cli.terminal.columns import (
+    COLUMNS,
+    MOODS,
+    SHARES,
+    Column,
+    level,
+    name_of,
+    percent,
+    shares_of,
+    shown_name,
+)
 from stormlet.cli.terminal.picture import Picture, Row
 from stormlet.cli.terminal.table import MOST, Table
 from stormlet.cli.units import latency, rate, short_count
@@ -25,6 +35,7 @@ ERRORS: Final = (
     (Text("In"), None),
     (Text("Error"), None),
 )
+NO_FACTS: Final[Mapping[str, Any]] = {"inputs": ()}
 KINDS: Final = {"spout": ("complete",), "bolt": ("execute", "process"), "acker": ("execute", "process")}
 
 
@@ -36,7 +47,7 @@ class Component(Vertical):
         self._failures: Sequence[Mapping[str, Any]] = ()
         self._tasks, self._errors = Table("tasks"), Table("errors")
         self._facts, self._traceback = Static(id="facts"), Static(id="traceback")
-        self._count = Static(classes="heading")
+        self._count = Static(id="failures", classes="heading")
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
@@ -51,16 +62,16 @@ class Component(Vertical):
         (self._errors if self._failures else self._tasks).focus()
 
     def show(self, id: str, picture: Picture) -> None:
-        """Show the last values of a component."""
-        row = picture.component(id)
-        if row is None or picture.get("facts") is None:
-            return
-        self._facts.update(facts_of(row, picture.get("facts")))
-        tasks = [(each["id"], [column.show(each) for column in TASKS]) for each in picture.rows("t/")]
+        """Show the last values of a component: of one whose own were not told yet, those that all components have."""
+        row, is_told = picture.component(id), picture.opened == id
+        facts = picture.get("facts", NO_FACTS) if is_told else NO_FACTS
+        self._facts.update(Text(shown_name(id)) if row is None else facts_of(row, facts))
+        rows = picture.rows("t/") if is_told else ()
+        tasks = [(each["id"], [column.show(each) for column in TASKS]) for each in rows]
         self._tasks.show([heading_of(each) for each in TASKS], tasks[:MOST])
-        had, self._failures = self._failures, picture.get("failures", ())
-        none = "Nothing has failed." if not self._failures else "Errors, the latest first"
-        self._count.update(Text(none, "bold"))
+        had, self._failures = self._failures, picture.get("failures", ()) if is_told else ()
+        none = "Nothing has failed." if is_told else "Its tasks and errors were not told yet."
+        self._count.update(Text("Errors, the latest first" if self._failures else none, "bold"))
         self._errors.display = bool(self._failures)
         self._errors.show(ERRORS, [(_key(each), _cells(each)) for each in self._failures])
         self._show_traceback()

@@ -12,7 +12,9 @@ Row: TypeAlias = Mapping[str, Any]
 class Picture:
     """The values of one page."""
 
-    def __init__(self) -> None:
+    def __init__(self, component: str = "") -> None:
+        """``component`` is the one whose tasks and failures it has; empty for none."""
+        self.opened = component
         self.revision = ""
         self._values: dict[str, Any] = {}
         self._rows: dict[str, Row] = {}

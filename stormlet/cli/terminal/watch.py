@@ -57,7 +57,7 @@ class Watch:
         """Look at something else. The picture stays until there is a new one."""
         self.window = self.window if window is None else window
         self.component = self.component if component is None else component
-        self._next = Picture()
+        self._next = Picture(self.component)
 
     async def turn_to_next(self) -> None:
         """Look at another topology."""

@@ -276,6 +276,30 @@ async def test_a_topology_that_ends_beside_others_stays_chosen(running: Running)
 
 
 @in_a_loop
+async def test_a_component_of_a_topology_that_is_gone_is_no_other_one(running: Running) -> None:
+    """It has the figures of the last picture, and nothing of the component that was opened before."""
+    topology = Topology("other")
+    topology.bolt("print", print_nothing, topology.spout("feed").shuffle())
+    page = ui.app()
+    page.show(running)
+    async with topology.run() as other, served(page) as server, top_of(server.port) as pilot:
+        with page.showing(other):
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: bool(rows_of(pilot, "errors")))
+            await pilot.press("escape", "t")
+            await until(pilot, lambda: names_of(pilot) == ["feed", "print"])
+        app = pilot.app
+        assert isinstance(app, Top)
+        await until(pilot, lambda: bool(app.seen.trouble))
+        await pilot.press("down", "enter")
+        assert text_of(pilot, "facts").partition("  ")[0][2:] == "print"
+        assert "print[0]" not in text_of(pilot, "facts")
+        assert rows_of(pilot, "tasks") == rows_of(pilot, "errors") == []
+        assert text_of(pilot, "traceback") == ""
+        assert text_of(pilot, "failures") == "Its tasks and errors were not told yet."
+
+
+@in_a_loop
 async def test_a_token_that_is_missing_or_wrong_is_asked_for(running: Running) -> None:
     """By the name of the variable, and without the one that was given."""
     async with served(ui.app(running, token=TOKEN)) as server:
