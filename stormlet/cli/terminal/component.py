@@ -70,7 +70,8 @@ class Component(Vertical):
         tasks = [(each["id"], [column.show(each) for column in TASKS]) for each in rows]
         self._tasks.show([heading_of(each) for each in TASKS], tasks[:MOST])
         had, self._failures = self._failures, picture.get("failures", ()) if is_told else ()
-        none = "Nothing has failed." if is_told else "Its tasks and errors were not told yet."
+        # A spout whose messages have failed elsewhere has none.
+        none = "No errors of its own." if is_told else "Its tasks and errors were not told yet."
         self._count.update(Text("Errors, the latest first" if self._failures else none, "bold"))
         self._errors.display = bool(self._failures)
         self._errors.show(ERRORS, [(_key(each), _cells(each)) for each in self._failures])

@@ -55,7 +55,7 @@ export function fillComponent(view, row, tasks, values, edges) {
   fillLatencies(view, row);
   if (facts) fillWires(view, facts, edges);
   fill(view.tasks, tasks);
-  fillFailures(view.failures, values.get("failures") ?? []);
+  fillFailures(view.failures, values.get("failures") ?? [], { none: "No errors of its own." });
   fillConnections(view, values.get("connections") ?? {});
 }
 

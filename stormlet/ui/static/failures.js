@@ -10,9 +10,9 @@ export function failureList(title, { named = false } = {}) {
   return { element: h("section", { class: "card" }, h("h2", {}, title), none, list), list, none, named };
 }
 
-export function fillFailures(view, failures, total = failures.length) {
+export function fillFailures(view, failures, { total = failures.length, none = "Nothing has failed." } = {}) {
   const more = failures.length < total ? `The last ${failures.length} of ${total} kinds are here.` : "";
-  write(view.none, failures.length ? more : "Nothing has failed.");
+  write(view.none, failures.length ? more : none);
   view.none.hidden = !view.none.textContent;
   keyed(view.list, failures, (each) => [each.component, each.what, each.kind, each.place].join("\n"), (each) => make(view, each), update);
 }

@@ -31,7 +31,7 @@ const VIEWS = {
   },
   errors() {
     const view = failureList("Errors of all components", { named: true });
-    return [view.element, () => fillFailures(view, store.values.get("failures") ?? [], store.values.get("about")?.failures)];
+    return [view.element, () => fillFailures(view, store.values.get("failures") ?? [], { total: store.values.get("about")?.failures })];
   },
   trees() {
     const view = treeList();

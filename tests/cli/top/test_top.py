@@ -300,6 +300,19 @@ async def test_a_component_of_a_topology_that_is_gone_is_no_other_one(running: R
 
 
 @in_a_loop
+async def test_a_spout_whose_messages_fail_elsewhere_has_no_errors_of_its_own() -> None:
+    """It does not say that nothing has failed."""
+    async with busy(max_attempts=100).run() as running:
+        async with top_on(running) as pilot:
+            await pilot.press("enter")
+            await until(pilot, lambda: "has failed in this window" in text_of(pilot, "facts"))
+            await until(pilot, lambda: text_of(pilot, "failures") == "No errors of its own.")
+            assert [row[0][2:] for row in rows_of(pilot, "tasks")] == ["source[0]"]
+        running.stop()
+        running.stop()
+
+
+@in_a_loop
 async def test_a_token_that_is_missing_or_wrong_is_asked_for(running: Running) -> None:
     """By the name of the variable, and without the one that was given."""
     async with served(ui.app(running, token=TOKEN)) as server:
