@@ -234,9 +234,11 @@ class StateDirectory:
 
     def close(self) -> None:
         """Let go of the directory, so that another run can have it."""
-        self._note.close()
-        self._database.close()
-        self._claim.release()
+        try:
+            self._note.close()
+            self._database.close()  # raises if an earlier write had no room, and lets go of the files nevertheless
+        finally:
+            self._claim.release()
 
 
 def _opened(path: Path, topology: str | None) -> Database:

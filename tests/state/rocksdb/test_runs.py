@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -28,11 +29,13 @@ from stormlet.core.state.commits import StateId
 from stormlet.core.state.committed import Committed
 from stormlet.errors import StartFailed, StateUnusable
 from stormlet.runtime.epochs.states import KeptState
+from stormlet.runtime.run.entry import Run
 from stormlet.state.memory import MemoryStore
 from stormlet.state.rocksdb.database import Database
 from stormlet.state.stores import reader
 from tests.helpers import run_to_end
 from tests.law import test_X8_redeliveries as redelivering
+from tests.state.test_full_disk import largest_file
 
 WORDS = [f"word {number * 7 % 23}" for number in range(400)]
 PLACE = Path("counts.rocksdb")
@@ -75,6 +78,18 @@ def counting(words: Sequence[str], *, parallelism: int = 2, **options: Any) -> T
     counted = topology.bolt("count", Count, topology.spout("words", source).fields(), parallelism=parallelism)
     topology.bolt("keep", partial(Keep, HAD), counted.global_())
     return topology
+
+
+async def without_room(run: Run) -> None:
+    """Have a run whose directory may not grow."""
+    async with run as running:
+        with largest_file(size_of_log() + 1000):
+            await running.finished()
+
+
+def size_of_log() -> int:
+    """The bytes of what RocksDB adds to at each commit."""
+    return max(each.stat().st_size for each in PLACE.glob("*.log"))
 
 
 HAD: list[tuple[int, Sequence[str]]] = []
@@ -144,6 +159,17 @@ async def test_what_cannot_be_read_crashes_the_run(fails_at: int) -> None:
     assert letters == []
     await run_to_end(counting(WORDS))
     assert kept(counting(WORDS)) == Counter(WORDS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such limit")
+async def test_a_run_that_had_no_room_has_let_go_of_its_directory() -> None:
+    """The same process can run it again, also while it keeps what it had of the first run."""
+    run = counting(WORDS).run()
+    with pytest.raises(TopologyCrashed, match=r"counts\.rocksdb cannot be read or written"):
+        await without_room(run)
+    await run_to_end(counting(WORDS))
+    assert kept(counting(WORDS)) == Counter(WORDS)
+    assert run.crashed
 
 
 async def test_a_table_in_the_states_own_file_is_refused() -> None:
