@@ -7,12 +7,12 @@ from typing import Any, TypeVar, Unpack, overload
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.decoding import Received
+from stormlet.connect.decoding import Decode, Received
 from stormlet.connect.driver.options import Positive, SourceOptions, split_options
 from stormlet.connect.postgres.connection import Tls, connected
-from stormlet.connect.postgres.session import QueueSession
+from stormlet.connect.postgres.session import QueueSession, WithoutBody
 from stormlet.connect.postgres.table import check_queue
-from stormlet.connect.session import Capabilities, SourceContext
+from stormlet.connect.session import Capabilities, Delivery, SourceContext
 from stormlet.connect.source import Source
 
 T = TypeVar("T")
@@ -76,6 +76,7 @@ class Queue(Source[T]):
         ``postgresql://user:password@host:5432/database``, with ``?sslmode=require`` for TLS."""
         self.queue_settings, others = split_options(options, QueueSettings)
         super().__init__(url, as_=as_, **others)
+        self.decode = _with_body(self.decode)
         self.table = table
 
     @property
@@ -112,3 +113,14 @@ class Queue(Source[T]):
             await session.close()
             raise
         return session
+
+
+def _with_body(decode: Decode) -> Decode:
+    """Decode as this does, and refuse a row without a body: as a text it would be taken for an empty one."""
+
+    def decoded(delivery: Delivery) -> Any:
+        if isinstance(delivery, WithoutBody):
+            raise msgspec.DecodeError("its body is NULL")
+        return decode(delivery)
+
+    return decoded

@@ -31,6 +31,10 @@ class Receipt(NamedTuple):
     lease: int
 
 
+class WithoutBody(Delivery):
+    """A row whose body is NULL, of which nothing can be made."""
+
+
 class QueueSession:
     """See :class:`~stormlet.connect.session.Session`."""
 
@@ -81,7 +85,10 @@ class QueueSession:
 
     def _delivery(self, row: Mapping[str, Any], claim: int) -> Delivery:
         body = row["body"]
-        return Delivery(
+        made = Delivery
+        if body is None:
+            made, body = WithoutBody, b""
+        return made(
             body=body if isinstance(body, bytes) else str(body).encode(),
             receipt=Receipt(row["id"], claim),
             name=f"{self._table}@{row['id']}",

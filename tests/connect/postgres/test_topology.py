@@ -62,6 +62,20 @@ async def test_a_dead_letter_may_stay_in_the_table(place: Place) -> None:
     assert (body, "no such lamp" in reason) == ("7", True)
 
 
+async def test_a_row_whose_body_is_null_is_a_dead_letter(place: Place) -> None:
+    """It is no text, not even an empty one."""
+    await place.fill("1", "")
+    await place.client.execute("ALTER TABLE orders ALTER body DROP NOT NULL")
+    await place.client.execute("INSERT INTO orders (body) VALUES (NULL)")
+    shop = Shop(place, lease=LEASE)
+    async with shop.open():
+        await shop.until(3)
+    assert sorted(shop.counted) == ["", "1"]
+    ((body, reason),) = [(each.value, each.failure.reason) for each in shop.letters]
+    assert (body, reason) == (b"", "DecodeError: its body is NULL")
+    assert await place.undone() == 0
+
+
 async def test_a_start_that_fails_says_why(place: Place) -> None:
     """By the component and the table."""
     with pytest.raises(StartFailed, match=r'tell.* relation "done" does not exist'):
