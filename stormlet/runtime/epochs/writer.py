@@ -87,8 +87,10 @@ class EpochWriter:
         if self._thread is None:
             self._end(last)
         else:
-            await self._loop.run_in_executor(self._thread, self._end, last)
-            self._thread.shutdown(wait=False)
+            try:
+                await self._loop.run_in_executor(self._thread, self._end, last)
+            finally:
+                self._thread.shutdown(wait=False)
 
     def _end(self, last: Callable[[], None]) -> None:
         try:
