@@ -77,7 +77,7 @@ class Delivery(msgspec.Struct, kw_only=True, gc=False):
     """For the session alone: what ``settle`` and ``renew`` get back. Unused where prefixes are settled."""
     name: str = ""
     """The name of the message at the broker, the same whenever it is delivered, such as ``events[2]@17``; empty if
-    there is none. It is the message id, the origin of the tree, and how a redelivery is known."""
+    there is none. It is the origin of the tree, how a redelivery is known, and what the message id begins with."""
     key: str | bytes | None = None
     headers: Mapping[str, str | bytes] = NO_HEADERS
     """Untrusted, as the body is."""
@@ -279,7 +279,7 @@ class Written(msgspec.Struct, frozen=True):
     """True if no further attempt can help: its message goes to the dead letters (law S6). Otherwise it is replayed."""
     later: bool = False
     """True if the broker has no room for it now: it is neither failed nor replayed, but written again, for as long as
-    that takes, and what is behind it waits (law R10)."""
+    that takes, and what is behind it waits (law R10). Not for what the broker may never take, or has in part."""
 
 
 DONE = Written()

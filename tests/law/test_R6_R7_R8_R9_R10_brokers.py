@@ -7,6 +7,7 @@ import logging
 import traceback
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +31,7 @@ from stormlet.testing import Simulation
 from stormlet.testing.brokers import PROFILES, Broker, TwinSink, TwinSource
 from stormlet.testing.brokers.queues import QueueSession
 from tests.connect.runs import ALL, KINDS, Consumer, balanced, connection, quick
+from tests.helpers import now
 
 
 @pytest.mark.simulated_time
@@ -372,21 +374,45 @@ async def test_R8_a_sink_that_is_refused_for_long_crashes_the_topology(sim: Simu
     assert {each.failure.kind for each in letters} <= {FailureKind.SHUTDOWN}
 
 
-async def refuse(most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - as others
-    raise BrokerRefused("NOPERM this user may not read")
+async def refuse(*_: object) -> Any:
+    raise BrokerRefused("NOPERM this user may not do that")
 
 
 class Refusing(TwinSource[bytes]):
-    """A broker that takes connections, of which nothing can be had but by the first."""
+    """A broker that takes connections, and refuses one thing by all but the first."""
+
+    connects = 0
+    refuses: str
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        self.connects += 1
+        session = await super().begin(address, context)
+        if self.connects > 1:
+            setattr(session, self.refuses, refuse)
+        return session
+
+
+class Moody(TwinSource[bytes]):
+    """A broker that refuses to be read after each three seconds."""
 
     connects = 0
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         self.connects += 1
         session = await super().begin(address, context)
-        if self.connects > 1:
-            setattr(session, "receive", refuse)  # noqa: B010 - of one session alone
+        until, receive = now() + 3, session.receive
+
+        async def receive_for_a_time(most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - as others
+            return await receive(most, min(timeout, 1.0)) if now() < until else await refuse()
+
+        setattr(session, "receive", receive_for_a_time)  # noqa: B010 - of one session alone
         return session
+
+
+def refusing(broker: Broker, what: str, give_up: float) -> Refusing:
+    source = Refusing(broker, "orders", as_=bytes, give_up=give_up)
+    source.refuses = what
+    return source
 
 
 @pytest.mark.simulated_time
@@ -395,7 +421,7 @@ async def test_R8_a_broker_that_connects_and_then_refuses_is_given_up_too(
 ) -> None:
     """It is asked ever more seldom, and the log has it once for each loss."""
     broker = Broker("redis-7")
-    source = Refusing(broker, "orders", as_=bytes, give_up=60.0)
+    source = refusing(broker, "receive", 60.0)
     consumer = Consumer(broker, quick, source=source)
     with pytest.raises(TopologyCrashed, match="NOPERM"):  # noqa: PT012 - the block is the run
         async with consumer.run() as running:
@@ -406,6 +432,33 @@ async def test_R8_a_broker_that_connects_and_then_refuses_is_given_up_too(
             assert running.statistics().components["orders"].restarts == 0
             await sim.advance(seconds=30)
     assert source.connects < 18
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_broker_that_refuses_late_is_given_up_too(sim: Simulation) -> None:
+    """A settlement comes when a tree is done, and nothing else has come of the connection."""
+    broker = Broker("rabbitmq-4.0")
+    consumer = Consumer(broker, lambda _: asyncio.sleep(15), source=refusing(broker, "settle", 60.0))
+    consumer.publish(3)
+    with pytest.raises(TopologyCrashed, match="NOPERM"):  # noqa: PT012 - the block is the run
+        async with consumer.run():
+            broker.cut()
+            await sim.advance(seconds=200)
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_broker_that_refuses_now_and_then_is_not_given_up(sim: Simulation) -> None:
+    """It does something else in between."""
+    broker = Broker("rabbitmq-4.0")
+    source = Moody(broker, "orders", as_=bytes, give_up=5.0)
+    consumer = Consumer(broker, quick, source=source)
+    async with consumer.run() as running:
+        for _ in range(100):
+            consumer.publish(1)
+            await sim.advance(seconds=1)
+        assert running.health().crash is None
+        assert source.connects > 15
+    assert consumer.processed.total() > 90
 
 
 @pytest.mark.simulated_time
@@ -447,6 +500,40 @@ async def test_R10_what_a_broker_has_no_room_for_waits(sim: Simulation) -> None:
         assert running.health().ready
         assert running.statistics().components["numbers"].acked == 200
     assert (letters, len(broker.place("done").left)) == ([], 200)
+
+
+@pytest.mark.simulated_time
+async def test_R10_several_batches_that_wait_are_one_trouble(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Health is not ready before the last of them is through, and the log says it once."""
+    caplog.set_level(logging.INFO, "stormlet.connect")
+    broker = Broker("rabbitmq-4.0")
+
+    class Dripping(TwinSink[int]):
+        room = 0
+
+        async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
+            session = await super().begin(address, context)
+            setattr(session, "write", self.write)  # noqa: B010 - of one session alone
+            return session
+
+        async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+            taken = min(self.room, len(items))
+            self.room -= taken
+            return [DONE] * taken + [Written("no room", later=True)] * (len(items) - taken)
+
+    topology, sink = Topology("sending"), Dripping(broker, "done", size=5, at_once=4)
+    numbers = topology.spout("numbers", range(100))
+    topology.bolt("send", sink, numbers.shuffle())
+    async with topology.run() as running:
+        while running.statistics().components["numbers"].acked < 100:
+            sink.room = 5
+            await sim.advance(seconds=1)
+        await sim.advance(seconds=20)
+        assert running.health().ready
+    said = [each.getMessage() for each in caplog.records]
+    assert [text.split(" twin:")[0] for text in said] == ["send finds no room at", "send has"]
 
 
 @pytest.mark.simulated_time

@@ -20,7 +20,7 @@ LOSSES = (ConnectionLost, BrokerRefused, OSError, EOFError, TimeoutError)
 """The errors that say that a connection is lost, or is of no use."""
 
 SHORT = 1.0
-"""Seconds. A connection that is lost sooner was none: the pauses go on growing."""
+"""Seconds. A connection that is lost sooner ends no growth of the pauses."""
 
 CLOSING = 10.0
 """Seconds that leaving a broker may take."""
@@ -59,6 +59,8 @@ class Connecting:
         self._refused_since: float | None = None
         """Time since which nothing but refusals has come."""
         self._connected_at = 0.0
+        self._settled = 0
+        """Messages that were settled when a connection was lost the last time."""
 
     async def first(self, connect: Callable[[], Awaitable[S]]) -> S:
         """Connect; raise :class:`~stormlet.errors.ConnectorError`, which names the broker and no secret (law R9)."""
@@ -75,10 +77,13 @@ class Connecting:
         but refuse for ``give_up`` seconds."""
         status = self._status
         status.become(ConnectionState.RECONNECTING, self.words(lost))
-        # A refusal may come with the first settlement, some seconds later.
-        short = self._policy.longest_pause if isinstance(lost, BrokerRefused) else SHORT
-        if status.clock() - self._connected_at >= short:
-            self._attempts, self._refused_since = 0, None
+        stood = status.clock() - self._connected_at
+        if stood >= SHORT:
+            self._attempts = 0
+        # A refusal may come long after the connection, as with the first settlement.
+        if status.settled > self._settled or stood >= self._give_up:
+            self._refused_since = None
+        self._settled = status.settled
         self._note(lost)
         while True:
             self._attempts += 1
@@ -86,8 +91,8 @@ class Connecting:
             await asyncio.sleep(self._policy.pause(self._attempts, self._random))
             try:
                 session = await connect()
-            except BrokerGivenUp:
-                raise
+            except BrokerGivenUp as error:
+                raise BrokerGivenUp(self.words(error)) from None
             except LOSSES as error:
                 self._note(error)
             else:

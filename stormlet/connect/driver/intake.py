@@ -163,7 +163,7 @@ def _not_at_once(key: object) -> TypeError:
         key.close()  # or Python warns that it was never awaited
     name = type(key).__name__
     return TypeError(
-        f"ordered_by gave {name}, and is called for the key at once; let it return the key itself"
+        f"ordered_by gave a {name} instead of a key, which it is to return at once; write a plain function"
     )
 
 

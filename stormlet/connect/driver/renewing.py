@@ -51,7 +51,7 @@ class Renewing:
         try:
             lost = None if session is None else await session.renew(list(held.values()))
         except LOSSES:
-            lost = None  # the reader learns of the loss, too
+            lost = None  # the reader learns of a loss, too
         if lost is None:
             self._leases.not_renewed(held, self._clock())
             return []

@@ -113,8 +113,8 @@ class Serving:
                 for task in done:
                     tasks.remove(task)
                     task.result()
-        except BrokerGivenUp:
-            raise
+        except BrokerGivenUp as error:
+            raise BrokerGivenUp(self._connecting.words(error)) from None
         except LOSSES as error:
             return error
         finally:

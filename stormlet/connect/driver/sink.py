@@ -56,6 +56,8 @@ class SinkBolt(BatchBolt[T, None]):
         self._connections = 0
         self._session: SinkSession | None = None
         self._reconnecting = asyncio.Lock()
+        self._waiting = 0
+        """Batches of which the broker has no room for some."""
 
     async def prepare(self, context: TaskContext) -> None:
         """Connect; an error fails the start (law R8)."""
@@ -98,19 +100,32 @@ class SinkBolt(BatchBolt[T, None]):
 
     async def _settled(self, items: Sequence[Item]) -> Sequence[Written]:
         """Write, and once more what the broker had no room for, until it has said what became of each."""
-        written, pauses = list(await self._write(items)), 0
+        written = list(await self._write(items))
+        if not any(each.later for each in written):
+            return written
+        self._waiting += 1
+        try:
+            await self._wait_for_room(items, written)
+        finally:
+            self._waiting -= 1
+        if not self._waiting and not self._reconnecting.locked():
+            self._status.attempt = 0
+            self._status.become(ConnectionState.READY)
+        return written
+
+    async def _wait_for_room(self, items: Sequence[Item], written: list[Written]) -> None:
+        """Write those again that wait, after growing pauses, and note what becomes of them."""
+        pauses = 0
         while waiting := [place for place, each in enumerate(written) if each.later]:
             pauses += 1
-            self._away(written[waiting[0]].reason)
+            self._away(written[waiting[0]].reason, "finds no room at")
+            self._status.attempt = pauses
             await asyncio.sleep(self._sink.settings.reconnects.pause(pauses, self._random))
             again = await self._write([items[place] for place in waiting])
             for place, each in zip(waiting, again, strict=True):
                 written[place] = each
             if not all(each.later for each in again):  # there is room for some at a time
-                pauses = 1
-        if pauses:
-            self._status.become(ConnectionState.READY)
-        return written
+                pauses = 0
 
     async def _write(self, items: Sequence[Item]) -> Sequence[Written]:
         """Write, as often as connections are lost meanwhile."""
@@ -118,8 +133,8 @@ class SinkBolt(BatchBolt[T, None]):
             session = self._session or await self._again(None, ConnectionError("the connection is lost"))
             try:
                 written = await session.write(items)
-            except BrokerGivenUp:
-                raise
+            except BrokerGivenUp as error:
+                raise BrokerGivenUp(self._connecting.words(error)) from None
             except LOSSES as error:
                 await self._again(session, error)
                 continue
@@ -153,10 +168,10 @@ class SinkBolt(BatchBolt[T, None]):
             self._status.attempt += 1
             self._away(error)
 
-    def _away(self, reason: str) -> None:
+    def _away(self, reason: str, event: str = "has lost") -> None:
         """The broker takes nothing now."""
         error = self._connecting.words(ConnectionError(reason))
-        self._status.become(ConnectionState.RECONNECTING, error)
+        self._status.become(ConnectionState.RECONNECTING, error, event)
         self._status.error = error
 
     def _connection(self) -> Connection:

@@ -38,9 +38,9 @@ class Status:
         self.clock = clock
         self._since = clock()
 
-    def become(self, state: ConnectionState, error: str = "") -> None:
+    def become(self, state: ConnectionState, error: str = "", event: str = "has lost") -> None:
         """Enter this state; nothing happens if it is in it already. A connection that is there while the end is near is
-        draining."""
+        draining. ``event`` is for the log."""
         if self.is_draining and state in THERE:
             state = ConnectionState.DRAINING
         if state is self.state:
@@ -48,7 +48,7 @@ class Status:
         before, self.state, self._since = self.state, state, self.clock()
         if state is LOST:
             self.error = error
-            self._log(logging.WARNING, "%s has lost %s, and tries again: %s", error)
+            self._log(logging.WARNING, f"%s {event} %s, and tries again: %s", error)
         elif before is LOST and state in THERE:
             self._log(logging.INFO, "%s has %s again")
 

@@ -40,7 +40,7 @@ class OpenedParquet(Opened):
     """The rows of a Parquet file, from a row on. It is known by its end, too, where Parquet has its index."""
 
     def __init__(self, path: Path) -> None:
-        """Raises :class:`OSError`, and :class:`~stormlet.errors.BrokerRefused` if it is no Parquet file."""
+        """Raises :class:`OSError`, and :class:`~stormlet.errors.ConnectorError` if it is no Parquet file."""
         from pyarrow.parquet import ParquetFile
 
         super().__init__(path, lines)

@@ -221,12 +221,9 @@ class Polling:
         if kind == "_PARTITION_EOF":
             self._partitions.reached_end(name, offset)
         elif error is not None:
-            words = self._failures.words(error)
-            if kind in REFUSALS and "TOPIC" not in kind:
-                raise self._failures.error(error)
             if kind in REFUSALS or error.fatal():
-                raise ConnectionLost(words)  # it is asked for again, for ``give_up`` seconds
-            logger.warning("%s", words)
+                raise self._failures.error(error)
+            logger.warning("%s", self._failures.words(error))
 
 
 def _delivery(message: Message, place: Place, offset: int) -> Delivery:

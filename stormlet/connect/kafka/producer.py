@@ -13,7 +13,7 @@ import msgspec
 
 from stormlet.connect.kafka.settings import Create, Failures, greet, logger, missing_client
 from stormlet.connect.session import DONE, Item, Written
-from stormlet.errors import ConnectionLost
+from stormlet.errors import ConnectionLost, ConnectorError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -52,7 +52,7 @@ class Batch:
 
     def __init__(self, size: int, done: Callable[[], None]) -> None:
         self.written: list[Written | None] = [None] * size
-        self.lost: ConnectionLost | None = None
+        self.lost: ConnectorError | None = None
         self._left = size
         self._done = done
 
@@ -142,7 +142,7 @@ class KafkaSinkSession:
             return
         words, name = self._failures.words(error), error.name()
         if error.fatal() or name.startswith("_PURGE") or "AUTHORIZATION" in name or "UNKNOWN_TOPIC" in name:
-            batch.lost = ConnectionLost(words)
+            batch.lost = self._failures.error(error)
         batch.report(number, Written(words, permanent=name in HOPELESS))
 
     async def close(self) -> None:

@@ -198,10 +198,10 @@ class Failures:
         self._down = None
 
     def check(self) -> None:
-        """Raise :class:`~stormlet.errors.ConnectionLost` for a connection that must be made again, by which those that
-        refuse say so."""
+        """Raise :class:`~stormlet.errors.BrokerRefused` and :class:`~stormlet.errors.ConnectionLost` for a connection
+        that must be made again."""
         if self.refused is not None:
-            raise ConnectionLost(str(self.refused))
+            raise type(self.refused)(str(self.refused))
         if self._down is not None and monotonic() - self._down > self._lost_after:
             raise ConnectionLost(f"{self.where}: no broker can be reached; {self.last}")
 

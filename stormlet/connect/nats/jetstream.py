@@ -33,6 +33,7 @@ class StreamConfig(msgspec.Struct):
     name: str = ""
     subjects: list[str] = []
     retention: str = "limits"
+    max_bytes: int = -1
 
 
 class ConsumerConfig(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
@@ -15,7 +15,7 @@ from stormlet.connect.nats.jetstream import ApiError, JetStream
 from stormlet.connect.nats.stream import connected
 from stormlet.connect.session import DONE, ConnectContext, Item, Written
 from stormlet.connect.sink import Sink
-from stormlet.errors import BrokerRefused, ConnectionLost, InvalidTopology
+from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -27,11 +27,16 @@ ORIGIN: Final = "stormlet-origin"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 KEPT_WITHIN: Final = 30.0
 """Seconds within which the server says that it has a message."""
-NEVER: Final = frozenset({10_054, 10_060, 10_097})
-"""Errors that a later attempt meets again: a message or its headers are too large, another stream was expected."""
-UNABLE: Final = 500
-"""Codes from here on say that the server or the stream takes nothing now, as it is full."""
-PER_SUBJECT: Final = "per subject"
+NEVER: Final = frozenset({10_054, 10_060, 10_097, 10_111})
+"""Errors that a later attempt meets again: a message or its headers are too large, another stream was expected, or it
+may not replace others."""
+NO_ROOM: Final = frozenset({10_002, 10_008, 10_023, 10_028, 10_047, 10_118})
+"""Errors of an account, a server or a cluster that has no room for any message now, or has no leader."""
+NOT_STORED: Final = 10_077
+"""The error of a stream that does not take a message, for a reason that it has in words alone."""
+FULL: Final = ("maximum messages exceeded", "maximum bytes exceeded")
+"""Words of one that has room when some of its messages are gone. Of those of a single subject it has others: by these
+some streams tell doubles."""
 Message = tuple[str, bytes, dict[str, str]]
 
 
@@ -127,6 +132,14 @@ class Publish(Sink[T]):
         return None if self._message_id is None or item.origin is None else str(item.origin)
 
 
+class Posted(NamedTuple):
+    """A message that was sent to the server."""
+
+    subject: str
+    size: int
+    answer: asyncio.Future[Msg]
+
+
 class PublishSession:
     """See :class:`~stormlet.connect.session.SinkSession`."""
 
@@ -138,17 +151,14 @@ class PublishSession:
     async def write(self, items: Sequence[Item]) -> Sequence[Written]:
         """Publish these in their order, and wait until the server has said what became of each."""
         posted = [await self._post(item) for item in items]
-        answers = [each for each in posted if not isinstance(each, Written)]
+        answers = [each.answer for each in posted if isinstance(each, Posted)]
         if answers:
-            _, late = await asyncio.wait([answer for _, answer in answers], timeout=KEPT_WITHIN)
+            _, late = await asyncio.wait(answers, timeout=KEPT_WITHIN)
             if late:
                 raise ConnectionLost(f"{self._connection.address}: no answer within {KEPT_WITHIN:g} s")
-        return [
-            each if isinstance(each, Written) else await self._written(each[0], each[1].result())
-            for each in posted
-        ]
+        return [each if isinstance(each, Written) else await self._written(each) for each in posted]
 
-    async def _post(self, item: Item) -> tuple[str, asyncio.Future[Msg]] | Written:
+    async def _post(self, item: Item) -> Posted | Written:
         from nats.errors import BadHeaderError, BadSubjectError, MaxPayloadError
 
         try:
@@ -156,17 +166,29 @@ class PublishSession:
         except Exception as error:  # of the user's function, or a value without JSON
             return _never(error)
         try:
-            return subject, await self._connection.post(subject, body, headers or None)
+            return Posted(subject, len(body), await self._connection.post(subject, body, headers or None))
         except (BadHeaderError, BadSubjectError, MaxPayloadError, AttributeError, UnicodeError) as error:
             return _never(error)
 
-    async def _written(self, subject: str, answer: Msg) -> Written:
+    async def _written(self, posted: Posted) -> Written:
+        answer = posted.answer.result()
         if status_of(answer):
-            return await self._nobody(subject)
-        ack = msgspec.json.decode(answer.data, type=PubAck)
-        if ack.error is None:
+            return await self._nobody(posted.subject)
+        error = msgspec.json.decode(answer.data, type=PubAck).error
+        if error is None:
             return DONE
-        return _refused(ack.error)
+        is_full = error.err_code == NOT_STORED and error.description in FULL and await self._fits(posted)
+        later = is_full or error.err_code in NO_ROOM
+        return Written(error.description, permanent=error.err_code in NEVER, later=later)
+
+    async def _fits(self, posted: Posted) -> bool:
+        """Return False for a message that is larger than its stream."""
+        try:
+            stream = await self._api.stream_of(posted.subject)
+            most = (await self._api.check_stream(stream or "", ())).max_bytes
+        except ConnectorError:  # as a user who publishes may have no right to ask
+            return True
+        return most < 0 or posted.size < most
 
     async def _nobody(self, subject: str) -> Written:
         # Nobody answers also while the server of a stream is away.
@@ -177,13 +199,6 @@ class PublishSession:
     async def close(self) -> None:
         """Disconnect."""
         await self._connection.close()
-
-
-def _refused(error: ApiError) -> Written:
-    never = error.err_code in NEVER
-    # Of one subject it says no more than that it has the message of an earlier time, which is how some tell doubles.
-    has_no_room = error.code >= UNABLE and PER_SUBJECT not in error.description
-    return Written(error.description, permanent=never, later=has_no_room and not never)
 
 
 def _is_subject(subject: Any) -> bool:

@@ -24,6 +24,8 @@ CONNECTS_WITHIN: Final = 10.0
 ANSWERS_WITHIN: Final = 10.0
 """Seconds within which a statement is done."""
 CLOSES_WITHIN: Final = 2.0
+NOT_ALLOWED: Final = "42501"
+"""The error of a right that is not there, or is taken away."""
 REFUSALS: Final = ("28", "3D", "3F", "42")
 """Classes of errors that a later connection meets again: authorization, database, schema, names and rights."""
 OPTIONS: Final = ("host", "sslmode")
@@ -147,7 +149,7 @@ def translated(address: Address, *, connecting: bool = False) -> Generator[None]
         raise
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
         said = scrubbed(_said(error, CONNECTS_WITHIN if connecting else ANSWERS_WITHIN), address.secrets)
-        refused = connecting and _is_final(error)
+        refused = _is_final(error) and (connecting or _sqlstate(error) == NOT_ALLOWED)
         raise (BrokerRefused if refused else ConnectionLost)(f"{address}: {said}") from None
 
 
@@ -160,7 +162,11 @@ def _said(error: Exception, within: float) -> str:
 def _is_final(error: Exception) -> bool:
     if isinstance(error, ssl.SSLCertVerificationError):
         return True
-    return str(getattr(error, "sqlstate", None) or "").startswith(REFUSALS)
+    return _sqlstate(error).startswith(REFUSALS)
+
+
+def _sqlstate(error: Exception) -> str:
+    return str(getattr(error, "sqlstate", None) or "")
 
 
 def quoted(name: str) -> str:

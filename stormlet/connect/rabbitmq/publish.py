@@ -67,9 +67,13 @@ class PublishSession(Generic[T]):
             faults = [each for each in found if isinstance(each, BaseException)]
             if faults and not _refused_message(channel):
                 raise faults[0]
-            return [
+            written = [
                 await self._publish_alone(item) if isinstance(each, BaseException) else each
                 for item, each in zip(items, found, strict=True)
+            ]
+            return [
+                await self._fitting(item, each) if each.later else each
+                for item, each in zip(items, written, strict=True)
             ]
 
     async def _publish(self, item: Item) -> Written:
@@ -87,9 +91,9 @@ class PublishSession(Generic[T]):
                 f"{where} has no route for routing key {key!r}: no queue has got it", permanent=True
             )
         except DeliveryError:
-            return Written(
-                f"the broker refuses it (nack), with routing key {key!r}: a queue may be full", later=True
-            )
+            words = f"the broker refuses it (nack), with routing key {key!r}: a queue may be full"
+            # Of an exchange, other queues may have it, and would get it again and again.
+            return Written(words, later=not self._sink.exchange)
         except (TypeError, ValueError, OverflowError, struct.error) as error:  # AMQP cannot express it
             return _never(error)
 
@@ -131,6 +135,18 @@ class PublishSession(Generic[T]):
                 if not _refused_message(channel):
                     raise
                 return Written(f"the broker refuses it: {error}", permanent=True)
+
+    async def _fitting(self, item: Item, refused: Written) -> Written:
+        """Say what became of a message that was refused, once it is known that its queue may have room for it later."""
+        if not await self._is_empty(item):
+            return refused
+        # By itself, as others of its batch may have filled the queue. What an empty one refuses is larger than it.
+        again = await self._publish(item)
+        return Written(again.reason) if again.later and await self._is_empty(item) else again
+
+    async def _is_empty(self, item: Item) -> bool:
+        _, queue, _ = self._sink.message(item)
+        return not (await self._channel.queue_declare(queue, passive=True)).message_count
 
     async def close(self) -> None:
         """End the connection."""

@@ -70,7 +70,7 @@ class Run:
     if not TYPE_CHECKING:  # a checker says it by itself, and would be misled
 
         def __getattr__(self, name: str) -> object:
-            self._is_heard_of = True
+            self._is_heard_of = self._is_heard_of or not name.startswith("_")
             if name.startswith("_") or not hasattr(Running, name):
                 raise AttributeError(f"'Run' object has no attribute {name!r}", name=name, obj=self)
             raise AttributeError(

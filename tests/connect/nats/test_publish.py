@@ -112,6 +112,21 @@ async def test_what_the_stream_is_too_small_for(server: Server) -> None:
     await server.js.delete_stream("small")
 
 
+async def test_a_message_that_is_larger_than_its_stream_waits_for_no_room(server: Server) -> None:
+    """There will be none; of one that is smaller there may be some later."""
+    await server.make("bytes", max_bytes=2000, discard="new")
+    large, small, next_one = await server.write("x" * 5000, "x" * 1500, "x" * 1500, subject="bytes.x")
+    assert (large.permanent, large.later, small) == (False, False, DONE)
+    assert (next_one.later, next_one.reason) == (True, "maximum bytes exceeded")
+    await server.js.delete_stream("bytes")
+
+
+async def test_what_may_not_replace_others_is_permanent(server: Server) -> None:
+    """By a header that the stream does not allow."""
+    (written,) = await server.write("x", headers=lambda _: {"Nats-Rollup": "all"})
+    assert (written.permanent, "rollup not permitted" in written.reason) == (True, True)
+
+
 async def test_a_subject_that_has_its_message_is_no_full_stream(server: Server) -> None:
     """A stream that keeps the first of each subject tells doubles by that: to wait for room would be in vain."""
     one = {"max_msgs_per_subject": 1, "discard": "new", "discard_new_per_subject": True}

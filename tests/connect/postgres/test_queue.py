@@ -237,6 +237,21 @@ async def test_the_start_says_why_it_fails(place: Place, server: Postgres) -> No
         assert SECRET not in f"{raised.getrepr(chain=True)}"
 
 
+async def test_a_right_that_is_taken_away_is_a_refusal(place: Place) -> None:
+    """The user may connect all the same."""
+    async with place.consuming():
+        pass  # it makes the table
+    await place.client.execute("DROP ROLE IF EXISTS reader")
+    await place.client.execute("CREATE ROLE reader LOGIN")
+    await place.client.execute("GRANT SELECT, UPDATE, DELETE ON orders TO reader")
+    url = place.url.replace("postgres@", "reader@")
+    async with place.consuming(url=url, create=False) as session:
+        await place.client.execute("REVOKE UPDATE ON orders FROM reader")
+        with pytest.raises(BrokerRefused, match="permission denied for table orders"):
+            await session.receive(1, 30)
+    await place.client.execute("DROP OWNED BY reader; DROP ROLE reader")
+
+
 async def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A black hole accepts connections, too."""
     monkeypatch.setattr("stormlet.connect.postgres.connection.CONNECTS_WITHIN", 0.2)

@@ -103,6 +103,26 @@ async def test_what_a_full_queue_refuses_is_tried_again(rabbit: Rabbit) -> None:
     assert (written[-1].permanent, written[-1].later, "nack" in written[-1].reason) == (False, True, True)
 
 
+async def test_what_an_empty_queue_refuses_does_not_wait(rabbit: Rabbit) -> None:
+    """It is larger than the queue ever takes."""
+    await rabbit.declare(x_max_length_bytes=1000, x_overflow="reject-publish")
+    async with publishing(rabbit.url, routing_key=rabbit.queue) as session:
+        (large,) = await session.write(items("x" * 5000))
+    assert (bool(large.reason), large.permanent, large.later) == (True, False, False)
+
+
+async def test_what_one_of_several_queues_refuses_does_not_wait(rabbit: Rabbit) -> None:
+    """The others have it, and would get it with each attempt."""
+    await rabbit.declare(x_max_length=1, x_overflow="reject-publish")
+    other = await rabbit.declare(f"{rabbit.queue} other")
+    await rabbit.fanout("both", rabbit.queue, other)
+    async with publishing(rabbit.url, exchange="both") as session:
+        written = [(await session.write(items(text)))[0] for text in numbered(3)]
+    await rabbit.delete_exchange("both")
+    assert (bool(written[-1].reason), written[-1].later) == (True, False)
+    assert await rabbit.bodies(other) == numbered(3)
+
+
 async def test_what_cannot_be_published_is_rejected(rabbit: Rabbit) -> None:
     """With the reason, and the confirms of the others stay in step."""
     await rabbit.declare()
