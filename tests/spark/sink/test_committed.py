@@ -352,4 +352,4 @@ async def test_without_state_the_source_must_give_epochs(tmp_path: Path) -> None
         InvalidTopology, match="epochs of spout 'numbers' would be others in the next run; set"
     ):
         made.run()
-    made.run(state=tmp_path / "s")
+    made.run(state=tmp_path / "s").close()

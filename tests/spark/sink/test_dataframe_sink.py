@@ -360,7 +360,7 @@ def test_a_source_that_resumes(mode: str, refused: bool) -> None:
     topology.bolt("write", Sink(Notebook(), mode=mode), topology.spout("values", Resuming).shuffle())
     said = "bolt 'write' keeps state, .* would replace what earlier runs have written, so use mode=\"append\""
     with pytest.raises(InvalidTopology, match=said) if refused else nullcontext():
-        topology.run()
+        topology.run().close()
 
 
 def test_a_source_without_epochs() -> None:
