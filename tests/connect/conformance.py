@@ -771,9 +771,13 @@ async def case_24_the_lag_is_what_the_broker_has(bench: Bench) -> None:
 async def case_25_two_runs_share_the_work(bench: Bench) -> None:
     """Both have some, and none has what the other has."""
     first, second = Consumed(bench, briefly), Consumed(bench, briefly)
+    bodies = list[bytes]()
     async with first.run(), second.run():
-        bodies = await published(bench, 200)  # now that both are there
-        await first.until_empty()
+        while not (bodies and first.done and second.done) and len(bodies) < 4000:  # now that both are there
+            more = [b"%04d" % number for number in range(len(bodies), len(bodies) + 200)]
+            await bench.publish_all(more, gap=0)
+            bodies += more
+            await first.until_empty()
     assert first.done
     assert second.done
     assert len(second.done) + len(first.done) - len(bodies) <= 40
