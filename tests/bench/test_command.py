@@ -90,13 +90,19 @@ def test_the_page_says_which_workloads_the_command_has() -> None:
     assert f"{', '.join(names[:-1])} and {names[-1]}" in PAGE
 
 
+def seconds_of(process: int) -> float:
+    """The time that a process has had a processor for itself."""
+    user = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11]
+    return int(user) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")
 def test_a_bench_that_is_ended_leaves_no_process_behind() -> None:
     """The workload that it has begun ends with it."""
     command = [sys.executable, "-m", "stormlet", "bench", "loops", "--scale", "1000"]
     bench = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
     children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
-    while not children.read_text():
+    while not (child := children.read_text()) or seconds_of(int(child)) < 0.2:  # so it has begun
         assert bench.poll() is None
         time.sleep(0.05)
     bench.terminate()
