@@ -20,7 +20,7 @@ LOSSES = (ConnectionLost, BrokerRefused, OSError, EOFError, TimeoutError)
 """The errors that say that a connection is lost, or is of no use."""
 
 SHORT = 1.0
-"""Seconds. A connection that is lost sooner ends no growth of the pauses."""
+"""Seconds. A connection that lasts less does not reset the growing pauses."""
 
 CLOSING = 10.0
 """Seconds that leaving a broker may take."""
@@ -55,7 +55,7 @@ class Connecting:
         self._policy = policy
         self._give_up = give_up
         self._attempts = 0
-        """Connections since one was not short."""
+        """Attempts since a connection has lasted longer than that."""
         self._refused_since: float | None = None
         """Time since which nothing but refusals has come."""
         self._connected_at = 0.0
@@ -103,7 +103,7 @@ class Connecting:
                 return session
 
     def _note(self, error: Exception) -> None:
-        """An attempt has failed, or what it led to."""
+        """Note that an attempt has failed, or the connection that it has made."""
         status = self._status
         status.error = self.words(error)
         if not isinstance(error, BrokerRefused):

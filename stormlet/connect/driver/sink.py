@@ -99,7 +99,7 @@ class SinkBolt(BatchBolt[T, None]):
         self._status.settled += sum(not each.reason for each in written)
 
     async def _settled(self, items: Sequence[Item]) -> Sequence[Written]:
-        """Write, and once more what the broker had no room for, until it has said what became of each."""
+        """Write, and write again what the broker has no room for, until each has an outcome."""
         written = list(await self._write(items))
         if not any(each.later for each in written):
             return written

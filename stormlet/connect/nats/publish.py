@@ -34,9 +34,10 @@ NO_ROOM: Final = frozenset({10_002, 10_008, 10_023, 10_028, 10_047, 10_118})
 """Errors of an account, a server or a cluster that has no room for any message now, or has no leader."""
 NOT_STORED: Final = 10_077
 """The error of a stream that does not take a message, for a reason that it has in words alone."""
-FULL: Final = ("maximum messages exceeded", "maximum bytes exceeded")
-"""Words of one that has room when some of its messages are gone. Of those of a single subject it has others: by these
-some streams tell doubles."""
+FULL: Final = "maximum messages exceeded"
+"""The words of a stream that has room when some of its messages are gone. They are others where it keeps one message of
+each subject, which is how some streams refuse doubles."""
+FULL_OF_BYTES: Final = "maximum bytes exceeded"
 Message = tuple[str, bytes, dict[str, str]]
 
 
@@ -177,8 +178,10 @@ class PublishSession:
         error = msgspec.json.decode(answer.data, type=PubAck).error
         if error is None:
             return DONE
-        is_full = error.err_code == NOT_STORED and error.description in FULL and await self._fits(posted)
-        later = is_full or error.err_code in NO_ROOM
+        later = error.err_code in NO_ROOM
+        if error.err_code == NOT_STORED:
+            words = error.description
+            later = words == FULL or (words == FULL_OF_BYTES and await self._fits(posted))
         return Written(error.description, permanent=error.err_code in NEVER, later=later)
 
     async def _fits(self, posted: Posted) -> bool:

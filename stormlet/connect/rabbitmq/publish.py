@@ -137,7 +137,7 @@ class PublishSession(Generic[T]):
                 return Written(f"the broker refuses it: {error}", permanent=True)
 
     async def _fitting(self, item: Item, refused: Written) -> Written:
-        """Say what became of a message that was refused, once it is known that its queue may have room for it later."""
+        """Return the outcome of a refused message: it waits for room, unless its queue refuses it while it is empty."""
         if not await self._is_empty(item):
             return refused
         # By itself, as others of its batch may have filled the queue. What an empty one refuses is larger than it.

@@ -12,9 +12,9 @@ the message that is under way *adopts* the new receipt, and is not processed a s
 holds, too, for a message that was settled while its delivery was on its way from the broker to the next connection.
 
 A message that is withdrawn is no longer this source's. If the broker delivers it once more, that is another message to
-the engine, of which the old one's outcome must say nothing. Nor must an outcome of what an instance of the spout had
-that is dead. So ids have a number as a suffix, of which each instance and each withdrawal takes the next; messages that
-are under way keep theirs.
+the engine, of which the old one's outcome must say nothing. Nor must the outcome of a message that a dead instance of
+the spout had. So ids have a number as a suffix: each instance takes the next one, and so does each withdrawal. Messages
+that are under way keep theirs.
 """
 
 from __future__ import annotations
