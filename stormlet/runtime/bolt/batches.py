@@ -4,9 +4,10 @@ timeouts of those that wait."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
+from itertools import islice
 from math import inf
 from typing import Any, cast
 
@@ -26,6 +27,8 @@ from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
 RESETS_PER_TIMEOUT = 3
 """So that one late reset does no harm yet."""
+RESETS_AT_ONCE = 1024
+"""Inputs that are reset before others have a turn on the loop: a sink may hold hundreds of thousands."""
 
 
 class TimeoutResets:
@@ -43,30 +46,37 @@ class TimeoutResets:
         self._interval = message_timeout / RESETS_PER_TIMEOUT
         self._unsettled = unsettled
         self._reset = reset
-        self._timer: asyncio.TimerHandle | None = None
+        self._next: asyncio.Handle | None = None
 
     def begin(self) -> None:
         """An instance is about to be prepared: what is queued by now has waited for the restart of the task."""
-        self._reset_all()
+        for tup in list(self._unsettled()):  # at once, as ``prepare`` may block
+            self._reset(tup)
         self.arm()
 
     def arm(self) -> None:
         """The task has got inputs."""
         # One timer for all inputs: to note when each one came would cost more than to reset it early.
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._interval, self._reset_all)
+        if self._next is None:
+            self._next = self._loop.call_later(self._interval, self._reset_all)
 
     def cancel(self) -> None:
         """The instance ends."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._next is not None:
+            self._next.cancel()
 
     def _reset_all(self) -> None:
-        self._timer = None
-        unsettled = list(self._unsettled())
-        for tup in unsettled:
+        self._reset_some(iter(self._unsettled()), begun=False)
+
+    def _reset_some(self, unsettled: Iterator[AnyTuple], *, begun: bool) -> None:
+        # One that is settled before its turn comes is reset all the same, which does nothing.
+        some = list(islice(unsettled, RESETS_AT_ONCE))
+        for tup in some:
             self._reset(tup)
-        if unsettled:
+        self._next = None
+        if len(some) == RESETS_AT_ONCE:
+            self._next = self._loop.call_soon(partial(self._reset_some, unsettled, begun=True))
+        elif some or begun:
             self.arm()
 
 

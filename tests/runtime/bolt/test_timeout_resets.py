@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
-from stormlet.runtime.bolt.batches import TimeoutResets
+from stormlet.runtime.bolt.batches import RESETS_AT_ONCE, TimeoutResets
 from tests.helpers import now
 
 pytestmark = pytest.mark.simulated_time
@@ -62,6 +63,46 @@ async def test_more_inputs_make_no_more_timers() -> None:
         resets.arm()
     await asyncio.sleep(1)
     assert holder.noted == [(1.0, "a")]
+
+
+async def test_others_have_turns_while_many_are_reset() -> None:
+    """A sink may hold hundreds of thousands; each is reset once, and no input that comes meanwhile makes a timer."""
+    held = [str(number) for number in range(5 * RESETS_AT_ONCE + 1)]
+    holder = Holder(*held)
+    resets = holder.resets(3.0)
+    resets.arm()
+    await asyncio.sleep(1)
+    seen = [len(holder.noted)]
+    while seen[-1] < len(held):
+        resets.arm()
+        await asyncio.sleep(0)
+        seen.append(len(holder.noted))
+    assert max(after - before for before, after in pairwise(seen)) == RESETS_AT_ONCE
+    assert holder.noted == [(1.0, tup) for tup in held]
+    holder.held = ["a"]
+    await asyncio.sleep(1)
+    assert holder.noted[len(held) :] == [(2.0, "a")]
+
+
+async def test_one_that_is_cancelled_half_way_ends_there() -> None:
+    """The instance is over, and with it what it held."""
+    holder = Holder(*map(str, range(5 * RESETS_AT_ONCE)))
+    resets = holder.resets(3.0)
+    resets.arm()
+    await asyncio.sleep(1)
+    resets.cancel()
+    done = len(holder.noted)
+    await asyncio.sleep(10)
+    assert RESETS_AT_ONCE <= len(holder.noted) == done < 5 * RESETS_AT_ONCE
+
+
+async def test_what_is_queued_at_a_restart_is_reset_at_once() -> None:
+    """``prepare`` comes next, and may hold the loop for long."""
+    holder = Holder(*map(str, range(2 * RESETS_AT_ONCE)))
+    resets = holder.resets(3.0)
+    resets.begin()
+    assert len(holder.noted) == 2 * RESETS_AT_ONCE
+    resets.cancel()
 
 
 async def test_a_cancelled_one_resets_nothing() -> None:
