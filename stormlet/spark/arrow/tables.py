@@ -184,7 +184,7 @@ class Tables:
     def _table(self, values: Sequence[object]) -> pa.Table:
         import pyarrow as pa
 
-        if not any(map(is_batch, values)):
+        if not any(issubclass(kind, pa.RecordBatch) for kind in set(map(type, values))):
             return self._table_of_rows(values)
         return pa.concat_tables(
             table_of(cast("list[pa.RecordBatch]", list(run)), self._arrow_schema)
