@@ -68,7 +68,7 @@ class Source(Numbers):
 def rotation(size: int) -> Figures:
     """The slowest of the rotations that expire none of so many open trees."""
     ledger = Ledger(buckets=3)
-    ledger.init(OpenTree(root=root, checksum=root, message_id=root) for root in range(1, size + 1))
+    ledger.init([OpenTree(root=root, checksum=root, message_id=root) for root in range(1, size + 1)])
     slowest = max(_rotation(ledger) for _ in range(2))
     expect((len(ledger), ledger.expiring), (size, 0), "trees open and expiring")
     return {"rotation_us": slowest * 1e6}

@@ -1,6 +1,6 @@
 cimport cython
 from stormlet.core.acks cimport Acks
-from stormlet.core.trees cimport OpenTree, TreeTable
+from stormlet.core.trees cimport OpenTree, TreeTable, prefetch_for_get, prefetch_for_put
 
 cdef class AckerLoad:
     cdef public Py_ssize_t trees
@@ -20,10 +20,12 @@ cdef class Ledger:
     cdef public list failed
     cdef public long long settled
 
-    @cython.locals(newest=TreeTable, orphan=Orphan, tree=OpenTree)
-    cpdef init(self, object trees)
+    @cython.locals(newest=TreeTable, orphan=Orphan, tree=OpenTree, place=Py_ssize_t)
+    cpdef init(self, list trees)
     @cython.locals(newest=TreeTable, orphan=Orphan, tree=OpenTree, place=Py_ssize_t, root=cython.ulonglong)
     cpdef ack(self, Acks acks)
+    @cython.locals(newest=TreeTable)
+    cpdef reset_timeout(self, object root)
     cdef _ack(self, OpenTree tree)
     cdef _fail(self, OpenTree tree, object failure)
     cdef _place(self, object root)

@@ -33,10 +33,10 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stormlet.core.acks import Acks
 from stormlet.core.directives import is_extension
@@ -48,6 +48,10 @@ if not TYPE_CHECKING and is_extension(__file__):
     import cython
 else:
     from stormlet.core import directives as cython
+
+if TYPE_CHECKING:  # functions of C: the declarations of trees.py have them
+    prefetch_for_put: Callable[[Any, list[OpenTree], int], None]
+    prefetch_for_get: Callable[[Any, Any, int, int], None]
 
 
 class AckerLoad:
@@ -152,12 +156,14 @@ class Ledger:
         that wait for :meth:`expire`."""
         return [*map(len, self._trees.buckets), self.expiring]
 
-    def init(self, trees: Iterable[OpenTree]) -> None:
+    def init(self, trees: list[OpenTree]) -> None:
         """Open these trees. Each enters the newest bucket and takes the place of its orphan, if there is one."""
         orphans = self._orphans
         has_orphans = bool(orphans)  # rarely, so that the search in their buckets is saved for each tree
         newest = self._trees.buckets[0]
-        for tree in trees:
+        for place, tree in enumerate(trees):
+            if cython.compiled:
+                prefetch_for_put(newest, trees, place)  # noqa: F821
             if has_orphans and (orphan := orphans.pop(tree.root)) is not None:
                 # A recorded fail wins over a checksum of zero; Storm has it the other way round (law L4).
                 tree.checksum ^= orphan.checksum
@@ -177,6 +183,8 @@ class Ledger:
         newest = self._trees.buckets[0]
         activity = self._activity
         for place in range(acks.count):
+            if cython.compiled:
+                prefetch_for_get(newest, acks.roots, acks.count, place)  # noqa: F821
             root = acks.roots[place]
             tree = newest.get(root)
             if tree is None:
@@ -205,9 +213,10 @@ class Ledger:
 
     def reset_timeout(self, root: int) -> None:
         """Give the tree of this root its full timeout again; a root that is not open is ignored (law L12)."""
-        tree = self._leave(root)
+        newest = self._trees.buckets[0]
+        tree = newest.pop(root, None) or self._leave(root)
         if tree is not None:
-            self._trees.buckets[0][root] = tree
+            newest[root] = tree
 
     def rotate(self) -> None:
         """Advance the clock by one step: trees that were put ``buckets`` rotations ago become *expiring*, and orphans

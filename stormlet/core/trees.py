@@ -114,6 +114,7 @@ class TreeTable:
         return tree
 
     def __setitem__(self, root: int, tree: OpenTree) -> None:
+        self.pop(root, None)
         self.put(tree)
 
     def items(self) -> Iterator[tuple[int, OpenTree]]:
@@ -150,8 +151,7 @@ class TreeTable:
         self._make_anew(LEAST)
 
     def put(self, tree: OpenTree) -> None:
-        """Put a tree under its root, in the place of one that has it."""
-        self.pop(tree.root, None)
+        """Put a tree under its root, which must not be there: to search for it would read another tree."""
         if 2 * len(self._trees) > self._mask:
             self._make_room()
         self._append(tree)

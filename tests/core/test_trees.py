@@ -75,7 +75,7 @@ def test_it_is_a_dict(seed: int) -> None:
             tree = OpenTree(root=root)
             expected.pop(root, None)
             expected[root] = tree
-            table.put(tree)
+            table[root] = tree
         elif step < 0.85:
             assert table.pop(root, None) is expected.pop(root, None)
         elif step < 0.999:
