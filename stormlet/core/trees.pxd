@@ -50,12 +50,12 @@ cdef class TreeTable:
     cpdef pop(self, unsigned long long root, object default=*)
     cpdef put(self, OpenTree tree)
     @cython.locals(slot=Py_ssize_t)
-    cdef _append(self, OpenTree tree)
+    cdef void _enter(self, unsigned long long root, int place) noexcept
     @cython.locals(slot=Py_ssize_t, place=Py_ssize_t, tree=OpenTree)
     cdef Py_ssize_t _slot_of(self, unsigned long long root) except -2
-    @cython.locals(slots=Py_ssize_t, tree=OpenTree)
+    @cython.locals(slots=Py_ssize_t, tree=OpenTree, place=Py_ssize_t, trees=list)
     cdef _make_room(self)
-    cdef _make_anew(self, Py_ssize_t slots)
+    cdef _make_anew(self, Py_ssize_t slots, list trees)
 
 # Slots and trees of a large table are seldom in the processor's caches. So the memory of those that come a little later
 # in a row is asked for before it is needed; of a small table, that would cost more than it saves.

@@ -23,6 +23,7 @@ else:
 if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
     renewed: Callable[[Any, int], Any]
     release: Callable[[Any], None]
+    prefetch_for_put: Callable[[Any, list[OpenTree], int], None]
 
 
 @cython.freelist(1024)
@@ -90,7 +91,7 @@ class TreeTable:
     __slots__ = ("_mask", "_size", "_slots", "_trees")
 
     def __init__(self) -> None:
-        self._make_anew(LEAST)
+        self._make_anew(LEAST, [])
 
     def __dealloc__(self) -> None:
         if cython.compiled:
@@ -148,21 +149,21 @@ class TreeTable:
 
     def clear(self) -> None:
         """Take out all of them."""
-        self._make_anew(LEAST)
+        self._make_anew(LEAST, [])
 
     def put(self, tree: OpenTree) -> None:
         """Put a tree under its root, which must not be there: to search for it would read another tree."""
         if 2 * len(self._trees) > self._mask:
             self._make_room()
-        self._append(tree)
+        self._trees.append(tree)
+        self._enter(tree.root, len(self._trees))
+        self._size += 1
 
-    def _append(self, tree: OpenTree) -> None:
-        slot = tree.root & self._mask
+    def _enter(self, root: int, place: int) -> None:
+        slot = root & self._mask
         while self._slots[slot] > EMPTY:
             slot = (slot + 1) & self._mask
-        self._trees.append(tree)
-        self._slots[slot] = len(self._trees)
-        self._size += 1
+        self._slots[slot] = place
 
     def _slot_of(self, root: int) -> int:
         """The slot of this root, or -1."""
@@ -178,19 +179,21 @@ class TreeTable:
         return -1
 
     def _make_room(self) -> None:
-        trees = self.values()
+        trees = [tree for tree in self._trees if tree is not None]
         slots = LEAST
         while slots < 4 * len(trees):  # at least half of the places are free then
             slots *= 2
-        self._make_anew(slots)
-        for tree in trees:
-            self._append(tree)
+        self._make_anew(slots, trees)
+        for place, tree in enumerate(trees):
+            if cython.compiled:
+                prefetch_for_put(self, trees, place)  # noqa: F821
+            self._enter(tree.root, place + 1)
 
-    def _make_anew(self, slots: int) -> None:
+    def _make_anew(self, slots: int, trees: list[OpenTree]) -> None:
         self._slots: Any = renewed(self._slots, slots) if cython.compiled else [EMPTY] * slots  # noqa: F821
         self._mask = slots - 1
-        self._size = 0
-        self._trees: list[Any] = unseen([])  # trees, and None where one was taken out
+        self._size = len(trees)
+        self._trees: list[Any] = unseen(trees)  # trees, and None where one was taken out
 
 
 def tree_table() -> dict[int, OpenTree]:
