@@ -14,6 +14,7 @@ a step would not be faster if there were more places.
 
 from __future__ import annotations
 
+import sys
 from abc import ABCMeta
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Final, cast
@@ -67,8 +68,9 @@ class Occupation:
         self.current: Steps | None = None
         """The coroutine whose step runs now."""
         self._clock = clock
-        self.places = places
+        self.places = 1
         """The number of calls that may be under way at a time."""
+        self.allow(places)
         self._running = False
         self._began = False
         self._step = 0.0
@@ -83,6 +85,11 @@ class Occupation:
         self._is_blocked = 0
         self._in_thread = 0
         self._is_limited = 0
+
+    def allow(self, places: int) -> None:
+        """So many calls may be under way at a time from here on."""
+        # Bounded, as the number is an integer of C where the module is compiled.
+        self.places = min(places, sys.maxsize)
 
     def switch(self, doing: int) -> int:
         """Say what it will wait for, if the running coroutine is suspended; returns what was said before."""

@@ -18,7 +18,7 @@ import pytest
 from stormlet import StartFailed, Topology
 from stormlet.connect import files
 from stormlet.connect.files.bookmark import Mark
-from stormlet.errors import BrokerRefused, EndOfStream
+from stormlet.errors import BrokerRefused, EndOfStream, InvalidConfiguration
 from tests.connect.file_reader import reading
 
 # ruff: noqa: ASYNC240 - these tests do to files what others do meanwhile
@@ -335,6 +335,22 @@ async def test_a_folder_that_is_not_there_fails_the_start(tmp_path: Path) -> Non
     with pytest.raises(StartFailed, match="there is no folder"):
         async with topology.run():
             pass
+
+
+@pytest.mark.parametrize(
+    ("address", "way_out"),
+    [("file:///var/log", "write '/var/log'"), ("s3://bucket/log", "have them mounted there")],
+)
+def test_an_address_is_no_path(address: str, way_out: str, tmp_path: Path) -> None:
+    """It would be taken for a folder called ``file:`` in the one where the process runs."""
+    for make in (
+        lambda: files.Lines(address, bookmark=tmp_path / "bookmark"),
+        lambda: files.Lines(tmp_path, bookmark=address),
+        lambda: files.Tail(address, bookmark=tmp_path / "bookmark"),
+        lambda: files.Write(address),
+    ):
+        with pytest.raises(InvalidConfiguration, match=f"is an address, .*: {way_out}"):
+            make()
 
 
 @pytest.mark.asyncio

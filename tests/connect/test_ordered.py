@@ -143,12 +143,20 @@ def yielded(body: bytes) -> Iterator[bytes]:
     yield body
 
 
+def mapped(body: bytes) -> Hashable:
+    return map(int, body)
+
+
+def promised(body: bytes) -> Hashable:
+    return asyncio.get_running_loop().create_future()
+
+
 class Awaiting:
     async def __call__(self, body: bytes) -> bytes:
         return body
 
 
-@pytest.mark.parametrize("function", [awaited, streamed, yielded])
+@pytest.mark.parametrize("function", [awaited, streamed, yielded, mapped, promised])
 async def test_a_function_that_hides_one_that_is_not_there_at_once_buries_its_messages(
     function: Callable[[bytes], Hashable], sim: Simulation
 ) -> None:
@@ -160,7 +168,7 @@ async def test_a_function_that_hides_one_that_is_not_there_at_once_buries_its_me
     async with consumer.run():
         await consumer.until_empty()
     (letter,) = consumer.letters
-    assert re.search("ordered_by gave an? .* instead of a key", str(letter.failure))
+    assert re.search("ordered_by gave an object of type .* instead of a key", str(letter.failure))
 
 
 async def test_a_cancellation_that_a_key_raises_buries_its_message(sim: Simulation) -> None:

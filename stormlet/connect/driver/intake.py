@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
 from inspect import iscoroutine
 from itertools import islice
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Final
 
 import msgspec
@@ -39,8 +38,8 @@ class Held(msgspec.Struct, gc=False):
     """The trace that it belongs to, where messages are traced."""
 
 
-NOT_AT_ONCE: Final[tuple[type, ...]] = (CoroutineType, GeneratorType, AsyncGeneratorType)
-"""Types of what a function returns that is asynchronous, or yields."""
+AT_ONCE: Final[tuple[type, ...]] = (str, int, bytes, tuple)
+"""Types of nearly all keys, of which none is looked at any further."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
@@ -79,7 +78,7 @@ class Buffer:
     def check_key(self, key: Hashable) -> None:
         """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
         that are under way, or is still to be awaited or drained: no two of these are equal."""
-        if type(key) in NOT_AT_ONCE:
+        if type(key) not in AT_ONCE and isinstance(key, Awaitable | Iterator | AsyncIterator):
             raise _not_at_once(key)
         try:
             self._order.is_under_way(key)
@@ -163,7 +162,8 @@ def _not_at_once(key: object) -> TypeError:
         key.close()  # or Python warns that it was never awaited
     name = type(key).__name__
     return TypeError(
-        f"ordered_by gave a {name} instead of a key, which it is to return at once; write a plain function"
+        f"ordered_by gave an object of type {name} instead of a key, which it is to return at once; write a plain "
+        "function"
     )
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
 from stormlet.connect.files.bookmark import replace
+from stormlet.connect.files.paths import local_path
 from stormlet.connect.session import DONE, ConnectContext, Item, Written
 from stormlet.connect.sink import Sink
 from stormlet.errors import BrokerRefused
@@ -33,7 +34,7 @@ class Write(Sink[T]):
         is set to less. ``suffix`` ends the names of files."""
         options.setdefault("size", 10_000)
         options.setdefault("within", 5.0)
-        self.folder = Path(folder).absolute()
+        self.folder = local_path(folder)
         super().__init__(self.folder.as_uri(), **options)
         self._suffix = suffix
 

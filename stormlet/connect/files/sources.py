@@ -17,6 +17,7 @@ from stormlet.connect.files.bookmark import Bookmark
 from stormlet.connect.files.folder import FolderFiles
 from stormlet.connect.files.opened import Opened, cells, lines, rows
 from stormlet.connect.files.parquet import OpenedParquet, needs_pyarrow
+from stormlet.connect.files.paths import local_path
 from stormlet.connect.files.session import Files, FileSession
 from stormlet.connect.files.tail import TailFiles
 from stormlet.connect.session import Capabilities, Delivery, Settles, SourceContext
@@ -34,11 +35,11 @@ class _Reading(Source[T]):
     _is_finite = False
 
     def __init__(
-        self, path: Path, bookmark: str | Path, poll: float, as_: Any, options: SourceOptions
+        self, path: str | Path, bookmark: str | Path, poll: float, as_: Any, options: SourceOptions
     ) -> None:
-        super().__init__(path.absolute().as_uri(), as_=as_, **options)
-        self.path = path.absolute()
-        self._bookmark = Path(bookmark).absolute()
+        self.path = local_path(path)
+        super().__init__(self.path.as_uri(), as_=as_, **options)
+        self._bookmark = local_path(bookmark)
         self._poll = poll
 
     @property
@@ -122,7 +123,7 @@ class Tail(_Reading[T]):
         """``bookmark`` is the file that says how far it is done, one for each source; without it, lines are read from
         the ``start`` of the file, or from its end. ``poll``: seconds between two looks. ``linger``: seconds for which a
         file that was renamed may still be written to."""
-        super().__init__(Path(path), bookmark, poll, as_, options)
+        super().__init__(path, bookmark, poll, as_, options)
         self._start = start
         self._linger = linger
 
@@ -185,7 +186,7 @@ class Lines(_Reading[T]):
         ``format="csv"`` makes an object of each row, by the names in the first one; numbers may be fields of ``as_``.
         ``format="parquet"``, for ``"*.parquet"``, makes one of each row, too, and needs ``stormlet[parquet]``. A file
         that is damaged ends the run."""
-        super().__init__(Path(folder), bookmark, poll, as_, options)
+        super().__init__(folder, bookmark, poll, as_, options)
         self._format: Format = format
         self._pattern = pattern or ("*.parquet" if format == "parquet" else "*")
         self._follow = follow

@@ -275,7 +275,7 @@ class BatchRunner(Bolt[Any, Any]):
     def _start(self, members: list[AnyTuple], out: BoltCollector) -> Awaitable[None] | None:
         """Execute a batch beside this task; wait if these are as many as may be."""
         out.default_anchors = members
-        self._wiring.outbox.occupation.places = self.bolt.at_once
+        self._wiring.outbox.occupation.allow(self.bolt.at_once)
         if self._has_place() and not self._executions.waiting:
             self._executions.start(members, partial(self._execute_beside, members, out))
             return None if self._has_place() else self._executions.place(self._has_place)

@@ -49,6 +49,12 @@ async def test_calls_share_coroutines() -> None:
     assert {task.get_name() for task in made_in} == {"call[0] execute"}
 
 
+async def test_concurrency_may_be_any_number() -> None:
+    """Also one that an integer of C has no room for, where the runtime is compiled."""
+    running = await run(asyncio.sleep, 5, concurrency=10**30)
+    assert running.statistics().components["numbers"].acked == 5
+
+
 async def test_no_coroutine_waits_for_calls(sim: Simulation) -> None:
     """When all calls are over, the asyncio tasks that made them are too."""
     topology = Topology("calls")
