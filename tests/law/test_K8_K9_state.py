@@ -13,7 +13,7 @@ import pytest
 
 from stormlet import Collector, InvalidTopology, KeyedBolt, MapOf, Topology, Tuple, Value
 from stormlet.cli import main
-from stormlet.core.state import states
+from stormlet.core.state import rounds
 from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable, TopologyCrashed
 from stormlet.report.statistics import StateStatistics
@@ -106,7 +106,7 @@ async def test_K8_each_epoch_of_the_history_can_be_read(
     history: float, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the state is rewritten with each epoch."""
-    monkeypatch.setattr(states, "LEAST_LOG", 1)
+    monkeypatch.setattr(rounds, "LEAST_LOG", 1)
     topology, words = counting(state=tmp_path / "count.state", history=history)
     async with topology.run() as running:
         for number in range(30):

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from stormlet.core.state import states
+from stormlet.core.state import rounds
 from stormlet.core.state.commits import Commit, StateId, Store
 from stormlet.core.state.states import State
 from stormlet.core.state.tables import Declared
@@ -17,7 +17,7 @@ from stormlet.core.state.tables import Declared
 def rounds_at_once() -> Iterator[None]:
     """Rounds of small states, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states, "LEAST_LOG", 0)
+        patch.setattr(rounds, "LEAST_LOG", 0)
         yield
 
 

@@ -11,6 +11,7 @@ Reading order::
     value_table    one value for each key
     map_table      a map or a list for each key
     entry_reader   the way from blobs back to entries
+    rounds         the time for another round over the log of a state
     states         keyed state in all tasks, and the log of blobs in which a store keeps it
     lazy/          the same tables and states, whose entries are in the store and not in memory
     committed      a view of what is durable, for those outside

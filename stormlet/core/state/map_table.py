@@ -131,16 +131,21 @@ class MapTable(Table):
                     found[key, inner] = kept
         return found
 
-    def merge(self, delta: dict[Any, Any]) -> None:
-        """Commit these entries, and clear the overlay."""
+    def merge(self, delta: dict[Any, Any]) -> int:
+        """Commit these entries, and clear the overlay. Returns by how many there are more."""
         self.note(delta)
+        more = 0
         for (key, inner), kept in delta.items():
             if kept is not None:
-                self.live.setdefault(key, {})[inner] = kept
+                entries = self.live.setdefault(key, {})
+                more += inner not in entries
+                entries[inner] = kept
             else:
                 self._forget(key, inner)
+                more -= 1
         self.changed = {}
         self.changes = 0
+        return more
 
     def take(self, entries: dict[Any, Any]) -> None:
         """Begin with these entries, beside those that it has begun with."""

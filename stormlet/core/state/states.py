@@ -9,8 +9,9 @@ first and is all that can fail; the states of a topology are encoded before the 
 :data:`REWRITE` times as many bytes of what has not changed, key by key, in rounds over the tables of all tasks. The
 store drops what is older than the round before the one that begins (see :mod:`stormlet.core.state.commits`). So it has
 two rounds at most, each of the S bytes of the live keys and S / REWRITE bytes of changes: with 2, three times the live
-state together. No round begins before :data:`LEAST_LOG` bytes of changes: a small state would be written whole with
-each epoch otherwise, and no epoch but the last could be read.
+state together. No round begins before :data:`~stormlet.core.state.rounds.LEAST_LOG` bytes of changes: a small state
+would be written whole with each epoch otherwise, and no epoch but the last could be read. Nor does one where little was
+replaced (:mod:`stormlet.core.state.rounds`).
 
 After a start nothing is known of the round that was interrupted. The first round is taken for the rest of it, and is
 written at once where restarts have made the log too long.
@@ -24,18 +25,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from stormlet.core.state import rounds
 from stormlet.core.state.blobs import MOST_ENTRIES, bytes_of_entries, cut_into_blobs
 from stormlet.core.state.codecs import Keys, Values
 from stormlet.core.state.commits import Append, StateId
 from stormlet.core.state.entry_reader import UNFIT, EntryReader
 from stormlet.core.state.map_table import AnyTable, MapTable
+from stormlet.core.state.rounds import Rounds
 from stormlet.core.state.tables import Declared
 from stormlet.core.state.value_table import ValueTable
 
 REWRITE: Final = 2.0
 """Bytes that are rewritten for each byte that has changed."""
-LEAST_LOG = 4 << 20
-"""Bytes of changes from the beginning of a round to that of the next one, at least."""
 LATELY: Final = 100_000
 """Entries over which the mean size is taken, about."""
 
@@ -52,8 +53,7 @@ class State:
         self._reader = EntryReader(id, declared, values)
         self._encoded: tuple[Sequence[dict[Any, Any]], Sequence[bytes]] | None = None
         self._rewrite = rewrite
-        self._since_round = 0
-        """Bytes of changes since the last round has begun; of the whole log, before there was one."""
+        self._rounds = Rounds(rewrite, frees_old=declared.ttl is not None)
         self._overdue = 0.0
         """Bytes of the log that it has too many at the start."""
         self._at = 0
@@ -109,8 +109,8 @@ class State:
             table.take(part)
         self._begins_round = not blobs
         length = sum(map(len, blobs))
-        self._since_round = length
-        most = 2 * (1 + 1 / self._rewrite) * self.size_in_bytes + 2 * LEAST_LOG
+        self._rounds.change(length)
+        most = 2 * (1 + 1 / self._rewrite) * self.size_in_bytes + 2 * rounds.LEAST_LOG
         self._overdue = max(0.0, length - most)
 
     def read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
@@ -142,21 +142,22 @@ class State:
                     delta if self.declared.kind == "value" else dict.fromkeys(entry[0] for entry in delta)
                 )
             }
-        for table, delta in zip(self.tables, deltas, strict=True):
-            table.merge(delta)
-        self._sizes.measure(sum(map(bytes_of_entries, blobs)), sum(map(len, deltas)))
-        return self._written(blobs, deltas) if blobs else ()
+        more = sum(table.merge(delta) for table, delta in zip(self.tables, deltas, strict=True))
+        if not blobs:
+            return ()
+        changed = sum(map(len, deltas))
+        self._sizes.measure(sum(map(bytes_of_entries, blobs)), changed)
+        self._rounds.change(sum(map(len, blobs)), added=more / changed)
+        return self._written(blobs, deltas)
 
     def _written(self, blobs: Sequence[bytes], deltas: Sequence[Mapping[Any, Any]]) -> Sequence[Append]:
         """Return what has changed, for the store, with a portion of the rest."""
-        changed = sum(map(len, blobs))
-        self._since_round += changed
-        if self._begins_round and self._since_round < LEAST_LOG:
+        if self._begins_round and not self._rounds.is_due:
             return [Append(self.id, blob) for blob in blobs]
         begins, self._begins_round = self._begins_round, False
         if begins:
-            self._since_round = 0
-        written = [*blobs, *self._portion(changed * self._rewrite + self._overdue)]
+            self._rounds.begin()
+        written = [*blobs, *self._portion(sum(map(len, blobs)) * self._rewrite + self._overdue)]
         self._overdue = 0.0
         return [Append(self.id, blob, begins and number == 0) for number, blob in enumerate(written)]
 
@@ -187,6 +188,7 @@ class State:
             taken = list(islice(self._left, wanted))
             for blob in cut_into_blobs(table.in_log(table.portion(taken))):
                 size -= len(blob)
+                self._rounds.write(len(blob))
                 yield blob
             if len(taken) < wanted:
                 self._go_on()
@@ -198,6 +200,8 @@ class State:
         self._at = (self._at + 1) % len(self.tables)
         self._left = None
         self._begins_round = self._at == 0
+        if self._begins_round:
+            self._rounds.end()
 
     def _entries(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
         """Return the kept forms of the newest values; where there is a ``ttl``, with their times."""

@@ -101,14 +101,16 @@ class ValueTable(Table):
                 found[key] = kept
         return found
 
-    def merge(self, delta: dict[Any, Any]) -> None:
-        """Commit these values, and clear the overlay."""
+    def merge(self, delta: dict[Any, Any]) -> int:
+        """Commit these values, and clear the overlay. Returns by how many keys there are more."""
         self.note(delta)
+        before = len(self.live)
         self.live.update(delta)
         for key in without_value(delta):
             del self.live[key]
             self.written.pop(key, None)
         self.changed = {}
+        return len(self.live) - before
 
     def take(self, entries: dict[Any, Any]) -> None:
         """Begin with these values, beside those that it has begun with."""

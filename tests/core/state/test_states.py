@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from stormlet.core.state import blobs, states
+from stormlet.core.state import blobs, rounds
 from stormlet.core.state.commits import Shape
 from stormlet.core.state.states import State
 from stormlet.core.state.tables import Declared
@@ -25,7 +25,7 @@ from tests.core.state.twins import ID, VALUES, Cart, Log, MapTwin, Point, Twin, 
 def rounds_at_once() -> Iterator[None]:
     """Rounds of small states, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states, "LEAST_LOG", 0)
+        patch.setattr(rounds, "LEAST_LOG", 0)
         yield
 
 
@@ -220,7 +220,7 @@ def test_the_types_are_told_in_words() -> None:
 
 def test_a_small_state_begins_no_round_before_its_log_is_worth_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """So its earlier epochs can be read; the log is bounded all the same."""
-    monkeypatch.setattr(states, "LEAST_LOG", 10_000)
+    monkeypatch.setattr(rounds, "LEAST_LOG", 10_000)
     state, sizes, begun = State(ID, Declared("value", int)), list[int](), list[int]()
     for epoch in range(3000):
         cast("ValueTable", state.tables[0]).put(f"key {epoch % 50}", epoch)
@@ -234,7 +234,7 @@ def test_a_small_state_begins_no_round_before_its_log_is_worth_one(monkeypatch: 
 
 def test_a_log_that_a_start_finds_is_worth_a_round_when_it_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short runs would never come to one otherwise."""
-    monkeypatch.setattr(states, "LEAST_LOG", 1000)
+    monkeypatch.setattr(rounds, "LEAST_LOG", 1000)
     blobs, begun = list[bytes](), 0
     for run in range(400):
         state = State(ID, Declared("value", int))

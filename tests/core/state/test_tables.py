@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from stormlet.core.state import states
+from stormlet.core.state import rounds
 from stormlet.core.state.codecs import is_immutable, unfit
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.map_table import MapTable
@@ -26,7 +26,7 @@ from stormlet.core.state.value_table import ValueTable
 def rounds_at_once() -> Iterator[None]:
     """Rounds of small states, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states, "LEAST_LOG", 0)
+        patch.setattr(rounds, "LEAST_LOG", 0)
         yield
 
 

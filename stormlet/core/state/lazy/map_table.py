@@ -88,14 +88,16 @@ class LazyMapTable(MapTable):
         """Number of committed entries."""
         return self.count
 
-    def merge(self, delta: dict[Any, Any]) -> None:
-        """Commit these entries, and clear the overlay."""
+    def merge(self, delta: dict[Any, Any]) -> int:
+        """Commit these entries, and clear the overlay. Returns by how many there are more."""
+        before = self.count
         for (key, inner), kept in delta.items():
             self.count += self._maps.get(key).put(inner, kept)
         self._maps.turn()
         self.renewed = {}
         self.changed = {}
         self.changes = 0
+        return self.count - before
 
     def remove(self, entry: Any) -> None:
         """Note that an entry is to be gone from the store, as it is too old."""

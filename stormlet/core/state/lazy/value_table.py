@@ -86,16 +86,17 @@ class LazyValueTable(ValueTable):
             self._fetch(key)  # by which those that are new are told
         return ValueTable.delta(self)
 
-    def merge(self, delta: dict[Any, Any]) -> None:
-        """Commit these values, and clear the overlay."""
+    def merge(self, delta: dict[Any, Any]) -> int:
+        """Commit these values, and clear the overlay. Returns by how many keys there are more."""
         self.note(delta)
-        live = self.live
+        live, before = self.live, self.count
         for key, kept in delta.items():
             self.count += (kept is not None) - (live[key] is not None)
             live[key] = kept
         self.former, self.live, self.changed = live, {}, {}
         if self.timed:
             self.written = {key: self.written[key] for key, kept in live.items() if kept is not None}
+        return self.count - before
 
     def remove(self, key: Any) -> None:
         """Note that an entry is to be gone from the store, as it is too old."""
