@@ -212,9 +212,10 @@ class QueueSession:
 
 
 def _deliveries(headers: Mapping[str, object], redelivered: bool) -> int:
-    # A quorum queue counts, and some versions leave out a zero; a classic one says only whether it is the first.
+    # A quorum queue counts, and some versions leave out a zero; a classic one says only whether it is the first. On the
+    # first the header is another queue's, which has dead-lettered the message, or a publisher's.
     before = headers.get("x-delivery-count")
-    return 1 + max(before if isinstance(before, int) else 0, redelivered)
+    return 1 + max(before if isinstance(before, int) else 0, 1) if redelivered else 1
 
 
 def _headers(headers: Mapping[str, object], properties: Basic.Properties) -> dict[str, str | bytes]:

@@ -132,6 +132,16 @@ async def test_deliveries_are_counted(rabbit: Rabbit, kind: str, counts: list[in
             assert message.deliveries == count
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+async def test_a_first_delivery_is_one_whatever_its_headers_say(rabbit: Rabbit, kind: str) -> None:
+    """They are a publisher's, or those of another queue that has dead-lettered the message."""
+    await rabbit.declare(x_queue_type=kind)
+    await rabbit.publish("lamp", headers={"x-delivery-count": 50})
+    async with consuming(rabbit.url, rabbit.queue) as session:
+        (message,) = await received(session, 1)
+    assert (message.deliveries, message.headers["x-delivery-count"]) == (1, "50")
+
+
 async def test_an_interrupted_source_is_pushed_no_more(rabbit: Rabbit) -> None:
     """A receive that waits returns, and so do later ones; what had come can be settled."""
     await rabbit.declare()
