@@ -1,4 +1,4 @@
-"""Warnings of a connector at its first connection, and not at each later one."""
+"""Warnings of a connector; most are for its first connection, and not for each later one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ def warnings(context: ConnectContext) -> Callable[[str], None]:
 
     def warn(words: str) -> None:
         if context.connection == 1:
-            logger.warning(
-                "%s: %s", context.component, words, extra=log_fields(context.topology, context.component)
-            )
+            log_warning(context, words)
 
     return warn
+
+
+def log_warning(context: ConnectContext, words: str) -> None:
+    """Log a warning, whichever connection it is."""
+    fields = log_fields(context.topology, context.component)
+    logger.warning("%s: %s", context.component, words, extra=fields)

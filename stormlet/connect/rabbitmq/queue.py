@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack, overload
 
@@ -27,6 +28,7 @@ from stormlet.connect.rabbitmq.connection import (
 from stormlet.connect.rabbitmq.tags import Tags
 from stormlet.connect.session import Capabilities, Delivery, Settlement, SourceContext
 from stormlet.connect.source import Source
+from stormlet.connect.warning import log_warning
 from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
 
@@ -40,6 +42,9 @@ MOST_PREFETCHED: Final = 65_535
 """AMQP has 16 bits for it."""
 CONSUMER_TIMEOUT: Final = 1800.0
 """Seconds of the broker's ``consumer_timeout``, unless it was changed there."""
+OFTEN: Final = 11
+"""Deliveries of one message that are logged. A quorum queue of RabbitMQ 4 drops it after 21, unless it has a limit of
+its own, and tells nobody."""
 FRAMES: Final = 60
 """Frames that the client reads before it hands them on, three for a message. With its own 10, messages come three at a
 time, and each costs nearly twice as much; with more the loop is held longer, and nothing is gained."""
@@ -70,6 +75,7 @@ class QueueSession:
         channel: AbstractChannel,
         *,
         unique_ids: bool,
+        warn: Callable[[str], None],
     ) -> None:
         self._address = address
         self._queue = queue
@@ -82,6 +88,8 @@ class QueueSession:
         self._cancelled: asyncio.Task[None] | None = None
         self._refused: ConnectorError | None = None
         self._unique_ids = unique_ids
+        self._warn = warn
+        self._has_warned = False
         self._consumer = ""
         self._prefetch = 1
 
@@ -186,13 +194,20 @@ class QueueSession:
         self._tags.delivered = tag
         headers: Mapping[str, object] = properties.headers or {}
         name = self._name(properties.message_id)
+        deliveries = _deliveries(headers, bool(message.redelivered))
+        if deliveries >= OFTEN and not self._has_warned:
+            self._has_warned = True
+            self._warn(
+                f"queue {self._queue!r} has delivered a message {deliveries} times: from RabbitMQ 4.0 on a quorum queue"
+                " drops a message after 21 times, if it has neither a dead-letter exchange nor another x-delivery-limit"
+            )
         return Delivery(
             body=message.body,
             receipt=Receipt(tag, name),
             name=name,
             key=message.routing_key,
             headers=_headers(headers, properties),
-            deliveries=_deliveries(headers, bool(message.redelivered)),
+            deliveries=deliveries,
             published=None if properties.timestamp is None else properties.timestamp.timestamp(),
         )
 
@@ -310,7 +325,14 @@ class Queue(Source[T]):
         try:
             with translated(address, connecting=True):
                 channel = await connection.channel(publisher_confirms=False, frame_buffer_size=FRAMES)
-                session = QueueSession(address, self.queue, connection, channel, unique_ids=self.unique_ids)
+                session = QueueSession(
+                    address,
+                    self.queue,
+                    connection,
+                    channel,
+                    unique_ids=self.unique_ids,
+                    warn=partial(log_warning, context),
+                )
                 await session.consume(context.credit)
         except BaseException:
             await close(connection)

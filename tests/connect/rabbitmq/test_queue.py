@@ -223,6 +223,21 @@ async def test_what_was_given_back_too_often_is_no_more_delivered(rabbit: Rabbit
     assert (seen, await rabbit.has("lamp", queue=dead)) == ([1, 2, 3], True)
 
 
+async def test_what_is_soon_no_more_delivered_is_logged(
+    rabbit: Rabbit, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A quorum queue of RabbitMQ 4 drops it after 21 deliveries without a word, and is half-way there. One warning is
+    enough for a connection."""
+    await rabbit.declare(x_queue_type="quorum")
+    await rabbit.publish(*numbered(2))
+    for count in range(1, 12):
+        assert not caplog.messages
+        async with consuming(rabbit.url, rabbit.queue) as session:
+            assert [each.deliveries for each in await received(session, 2)] == [count, count]
+    (said,) = caplog.messages
+    assert f"{rabbit.queue!r} has delivered a message 11 times" in said
+
+
 async def test_a_stream_is_refused(rabbit: Rabbit) -> None:
     """It keeps what is acknowledged, and would begin at its end each time."""
     await rabbit.declare(x_queue_type="stream")
