@@ -221,8 +221,8 @@ class QueueSession:
     def _gone(self) -> None:
         # The client says nothing else, and would wait for ever for a queue that is deleted.
         self._refused = ConnectionLost(
-            f"{self._address}: the broker has ended the consumer of queue {self._queue!r}: it was deleted, or has moved,"
-            " or a message was open for longer than its consumer_timeout (from RabbitMQ 4.3 on)"
+            f"{self._address}: the broker has ended the consumer of queue {self._queue!r}: it was deleted, or has moved"
+            ", or a message was open for longer than its consumer_timeout (from RabbitMQ 4.3 on)"
         )
         self._news.set()
 
