@@ -361,6 +361,16 @@ def test_a_file_that_the_disk_has_changed(written: Path) -> None:
     assert refused > 50
 
 
+def test_a_name_of_a_column_that_the_disk_has_changed(written: Path) -> None:
+    """What is no text any more is damage there, too, where Python's sqlite decodes it by itself."""
+    sqlite_file(written, "PRAGMA journal_mode=DELETE")
+    whole = written.read_bytes()
+    space = whole.index(b" seal", whole.index(b"CREATE TABLE shapes"))
+    written.write_bytes(whole[:space] + b"\xa0" + whole[space + 1 :])
+    with pytest.raises(StateUnusable, match=r"words\.state is damaged \(.*\); put a saved copy"):
+        load(written)
+
+
 def test_a_row_that_the_disk_has_lost(tmp_path: Path) -> None:
     """A page that has one row less than were written to it is missed, though each row has its seal."""
     path, tried = tmp_path / "words.state", 0

@@ -26,7 +26,7 @@ def named(path: Path) -> Generator[None]:
         yield
     except sqlite3.Error as error:
         raise StateUnusable(f"{path} {_sentence(error)}") from error
-    except Damaged as error:
+    except (Damaged, UnicodeDecodeError) as error:  # the latter of a name that is no text any more
         raise StateUnusable(f"{path} {damaged(error)}") from error
 
 
