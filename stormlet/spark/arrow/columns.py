@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from math import inf
 from numbers import Integral, Real
 from operator import attrgetter, itemgetter
 from types import NoneType
@@ -17,6 +18,10 @@ from stormlet.core.records import field_names
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
+
+
+TOO_LARGE = (2 - 2.0**-24) * 2.0**127
+"""The least number that is infinite when it is rounded to 32 bits."""
 
 
 class Misfit(Exception):
@@ -52,6 +57,17 @@ class Plain(Column):
     """Values that Arrow takes as they are."""
 
     def _converted(self, values: Sequence[object]) -> Sequence[object]:
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Floats(Column):
+    """Numbers of 32 bits. Arrow would make one that is too large for them infinite."""
+
+    def _converted(self, values: Sequence[object]) -> Sequence[object]:
+        for value in values:
+            if value is not None and TOO_LARGE <= abs(cast("float", value)) < inf:
+                raise Misfit(f"{self.name}: {value} is too large for a float; make the column a double")
         return values
 
 
@@ -180,6 +196,8 @@ def _column_of(kind: DataType, name: str, nullable: bool) -> Column:
         return Records(name, nullable, (object,), rows=Rows(kind, f"{name}."))
     if isinstance(kind, types.TimestampType | types.TimestampNTZType):
         return Moments(name, nullable, (datetime,), aware=isinstance(kind, types.TimestampType))
+    if isinstance(kind, types.FloatType):
+        return Floats(name, nullable, (Real,), (bool,))
     for spark_types, accepted, refused in _plain_types():
         if isinstance(kind, spark_types):
             return Plain(name, nullable, accepted, refused)
@@ -193,7 +211,7 @@ def _plain_types() -> Iterable[tuple[tuple[type, ...], tuple[type, ...], tuple[t
     yield (types.BooleanType,), (bool,), ()
     yield (types.IntegralType,), (Integral,), (bool,)
     yield (types.DecimalType,), (Decimal, Integral), (bool,)
-    yield (types.DoubleType, types.FloatType), (Real,), (bool,)
+    yield (types.DoubleType,), (Real,), (bool,)
     yield (types.StringType,), (str,), ()
     yield (types.BinaryType,), (bytes, bytearray), ()
     yield (types.DateType,), (date,), (datetime,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -127,6 +128,12 @@ def test_nested_values() -> None:
     ]
 
 
+@pytest.mark.parametrize("value", [3.4028234663852886e38, math.inf, -math.inf, None])
+def test_the_largest_float_and_what_is_no_number(value: float | None) -> None:
+    """They fit a column of floats."""
+    assert written(t.FloatType(), value) == [value]
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "why"),
     [
@@ -137,6 +144,9 @@ def test_nested_values() -> None:
         (t.ByteType(), 128, "a: Value 128 too large"),
         (t.DoubleType(), 2**60 + 1, "a: Integer value"),
         (t.DoubleType(), Decimal(1), "a: expected float, got Decimal"),
+        (t.FloatType(), 1e39, r"a: 1e\+39 is too large for a float; make the column a double"),
+        (t.FloatType(), -3.402823567797337e38, r"a: -3\.402823567797337e\+38 is too large for a float"),
+        (t.ArrayType(t.FloatType()), [0.5, 1e39], r"a\[\]: 1e\+39 is too large for a float"),
         (t.BooleanType(), 1, "a: expected bool, got int"),
         (t.StringType(), b"a", "a: expected str, got bytes"),
         (t.StringType(), "\ud800", "a: 'utf-8' codec can't encode"),
