@@ -22,7 +22,19 @@ OF_A_WAIT = "Exception thrown in awaitResult:"
 """End of the first line where another thread of Spark has failed; the causes follow at the end."""
 CAUSED_BY = "Caused by: "
 
+OF_A_WRITE = "[TASK_WRITE_FAILED]"
+"""In the first line where a task could not write; why is in the last cause alone."""
+
+ENDED = (
+    "Spark's session has ended: it was stopped, or its JVM may have had too little memory; give it more by "
+    "spark.driver.memory, before the JVM starts"
+)
 WAYS_OUT: Mapping[str, str] = {
+    "java.lang.OutOfMemoryError": (
+        "Spark had too little memory; give it more by spark.driver.memory, or by spark.executor.memory on a cluster, "
+        "before the JVM starts"
+    ),
+    "SparkContext was shut down": ENDED,
     "spark.driver.maxResultSize": (
         "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n), or "
         "with order_by= a larger spark.sql.shuffle.partitions"
@@ -52,6 +64,8 @@ def is_loss(error: BaseException) -> bool:
 
 def way_out(error: BaseException) -> str | None:
     """Advice about an error, if there is any."""
+    if isinstance(error, ConnectionError):  # of Py4J's, to the JVM
+        return ENDED
     text = str(error)
     return next((advice for sign, advice in WAYS_OUT.items() if sign in text), None)
 
@@ -61,7 +75,9 @@ def summary(error: BaseException) -> str:
     other the first line."""
     lines = [printable(line) for line in str(error).strip().splitlines()]
     if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
-        return _last_cause(lines)
+        return (_causes(lines) or lines)[-1]
+    if any(OF_A_WRITE in line for line in lines[:2]) and (causes := _causes(lines)):
+        return causes[-1]
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
     if lines and lines[0].startswith(OF_A_WORKER):
@@ -80,6 +96,5 @@ def _last_of_traceback(lines: Sequence[str]) -> str:
     return [line for line in lines[: next(after, None)] if line.strip()][-1]
 
 
-def _last_cause(lines: Sequence[str]) -> str:
-    causes = [line.removeprefix(CAUSED_BY) for line in lines if line.startswith(CAUSED_BY)]
-    return (causes or lines)[-1]
+def _causes(lines: Sequence[str]) -> Sequence[str]:
+    return [line.removeprefix(CAUSED_BY) for line in lines if line.startswith(CAUSED_BY)]

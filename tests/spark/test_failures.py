@@ -34,6 +34,8 @@ def test_what_may_come_whole_another_time(error: BaseException, lost: bool) -> N
     [
         (TOO_LARGE, "use more partitions, such as df.repartition(n)"),
         ("ModuleNotFoundError: No module named 'pyarrow'", "let PYSPARK_PYTHON name one that has it"),
+        ("java.lang.OutOfMemoryError: Java heap space", "give it more by spark.driver.memory"),
+        ("Job 9 cancelled because SparkContext was shut down", "may have had too little memory"),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12", "let PYSPARK_PYTHON name"),
     ],
 )
@@ -42,6 +44,12 @@ def test_the_way_out(text: str, advice: str) -> None:
     found = way_out(RuntimeError(text))
     assert found is not None
     assert advice in found
+
+
+def test_a_jvm_that_is_gone() -> None:
+    """It is said to be, and not only that a connection was refused. A service that refuses one to a task is none."""
+    assert "session has ended" in (way_out(ConnectionRefusedError(111, "Connection refused")) or "")
+    assert way_out(RuntimeError("FetchFailed: java.net.ConnectException: Connection refused")) is None
 
 
 def test_no_way_out() -> None:
@@ -61,6 +69,19 @@ def test_what_another_thread_failed_with() -> None:
     )
     assert summary(error) == "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero."
     assert summary(RuntimeError("Exception thrown in awaitResult:")) == "Exception thrown in awaitResult:"
+
+
+def test_what_a_write_failed_with() -> None:
+    """Where Spark says only that a task could not write, its last cause is told: a full disk, no right to write."""
+    said = (
+        "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task "
+        "failed while writing rows to file:/out. SQLSTATE: 58030\n\tat org.apache"
+    )
+    causes = "\nCaused by: java.io.UncheckedIOException\n\tat org\nCaused by: java.io.IOException: disk full\n\tat java"
+    assert summary(RuntimeError(said + causes)) == "java.io.IOException: disk full"
+    assert summary(RuntimeError(said)).startswith(
+        "org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed"
+    )
 
 
 @pytest.mark.parametrize(
