@@ -504,6 +504,38 @@ async def test_X1_a_dead_letter_that_its_sink_has_not_got_comes_in_the_next_run(
     ]
 
 
+class Shelved(Letters):
+    """Says of each letter where it is from."""
+
+    def next_tuple(self, out: SpoutCollector[str]) -> None:
+        if not self.left:
+            raise EndOfStream
+        shelf, place = self.left.pop(0)
+        out.emit(self.shelves[shelf][place], message_id=(shelf, place), origin=(shelf, [place]))
+
+
+async def test_X1_a_dead_letter_of_an_earlier_run_has_its_origin() -> None:
+    """By it people find what the message came of, and a replay gives it to the bolts again (law X1)."""
+
+    def reject(value: str) -> None:
+        if value == "b":
+            raise Reject("never")
+
+    def lose(letter: DeadLetter) -> None:
+        raise OSError("the sink is gone")
+
+    topology = Topology("rejecting")
+    topology.bolt("reject", reject, topology.spout("letters", Shelved).shuffle())
+    store = Kept()
+    with pytest.raises(TopologyCrashed):
+        async with topology.run(state=store, dead_letters=lose) as running:
+            await running.finished()
+    letters: list[DeadLetter] = []
+    async with topology.run(state=store, dead_letters=letters.append) as running:
+        await running.finished()
+    assert [(each.value, each.origin) for each in letters] == [("b", ("x", [1]))]
+
+
 async def test_X8_a_spout_class_that_cannot_go_on_is_refused() -> None:
     """Its messages would be lost or counted twice."""
 

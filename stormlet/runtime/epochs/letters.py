@@ -29,6 +29,7 @@ def restored(letter: bytes) -> DeadLetter:
         msgspec.json.decode(record.message_id),
         record.attempts,
         failure,
+        _origin_of(record),
         stream=record.stream,
     )
 
@@ -38,6 +39,13 @@ def _value_of(record: LetterRecord) -> object:
         return record.rebuilt_value({})
     except CannotRebuild:
         return msgspec.json.decode(record.value)
+
+
+def _origin_of(record: LetterRecord) -> object:
+    try:
+        return record.rebuilt_origin({})
+    except CannotRebuild:
+        return msgspec.json.decode(record.origin)
 
 
 async def hand_over(letters: Sequence[bytes], sink: DeadLetters) -> None:
