@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from stormlet.core.shortened import printable
 
-LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
+WORKER_DIED = "Python worker exited unexpectedly"
+LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", WORKER_DIED)
 """Texts in errors about a lost task or result, which may come whole the next time."""
 
 OF_THE_JVM = "An error occurred while calling "
@@ -50,6 +51,11 @@ WAYS_OUT: Mapping[str, str] = {
 }
 """Text in an error -> advice."""
 
+DEATHS = (
+    "a Python worker of Spark's has ended without an exception: by os._exit in a bolt, by a crash in a library of "
+    "C, or as memory was short; spark.python.worker.faulthandler.enabled=true has Spark's error show where a crash was"
+)
+
 _OURS = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
 """The line of one of our errors in the traceback that Spark gives for a task."""
 
@@ -89,6 +95,14 @@ def raised_in_task(error: BaseException) -> str | None:
     """Return the message of an error of ours that a task of Spark has raised; None if it was another one."""
     ours = _OURS.findall(str(error))
     return str(ours[-1]) if ours else None
+
+
+def said_of_task(error: BaseException) -> str:
+    """Return what to say of an error in a task that runs bolts: what it has raised, if that is an error of ours."""
+    ours = raised_in_task(error)
+    if ours is None and WORKER_DIED in str(error):
+        return DEATHS
+    return ours or summary(error)
 
 
 def _last_of_traceback(lines: Sequence[str]) -> str:

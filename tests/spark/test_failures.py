@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.spark.failures import is_loss, summary, way_out
+from stormlet.spark.failures import is_loss, said_of_task, summary, way_out
 
 TOO_LARGE = (
     "Job aborted due to stage failure: Total size of serialized results of 1 tasks (1033.0 KiB) is bigger than "
@@ -91,3 +91,14 @@ def test_what_a_worker_has_raised_is_shown(after: str) -> None:
     """Not what Spark Connect says behind the traceback."""
     said = "An exception was thrown from the Python worker. Please see below.\nTraceback:\nOSError: full"
     assert summary(RuntimeError(said + after)) == "OSError: full"
+
+
+def test_a_worker_that_has_died() -> None:
+    """It is said what may have ended it, as Spark knows no reason; an error of ours that it has raised comes first."""
+    died = "Lost task 0.0 in stage 3.0: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)."
+    assert said_of_task(RuntimeError(died)).startswith(
+        "a Python worker of Spark's has ended without an exception"
+    )
+    raised = f"{died}\nstormlet.errors.SparkFailed: finish of count[0] raised OSError()"
+    assert said_of_task(RuntimeError(raised)) == "finish of count[0] raised OSError()"
+    assert said_of_task(RuntimeError("it broke\n\tat org.apache")) == "RuntimeError: it broke"

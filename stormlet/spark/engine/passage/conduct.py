@@ -15,7 +15,7 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.spark.engine.passage.arrow_rows import BATCH_BYTES
-from stormlet.spark.failures import raised_in_task, summary
+from stormlet.spark.failures import said_of_task
 from stormlet.spark.threads import run_to_end
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def explained() -> Generator[None]:
     except StormletError:
         raise
     except (PySparkException, Py4JError) as error:
-        raise SparkFailed(raised_in_task(error) or summary(error)) from error
+        raise SparkFailed(said_of_task(error)) from error
 
 
 async def _awaited(taken: Awaitable[None]) -> None:

@@ -27,7 +27,7 @@ from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.layout import TableMaker
 from stormlet.spark.engine.planning.numbering import ClusterPlan
-from stormlet.spark.failures import raised_in_task, summary
+from stormlet.spark.failures import said_of_task
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import Destination, sink_schema
 
@@ -165,7 +165,7 @@ def write_sinks(
             write(each, each.destination, each.frame(kept.frame, cluster))
         except (PySparkException, Py4JError) as error:
             before = ", ".join(map(repr, written)) or "no other sink"
-            said = raised_in_task(error) or summary(error)
+            said = said_of_task(error)
             raise SparkFailed(
                 f"sink {id!r} cannot be written: {said}; {before} was written before it"
             ) from error
