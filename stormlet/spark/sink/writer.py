@@ -189,7 +189,18 @@ class SparkWriter:
         unknown = [name for name in self._destination.partition_by if name not in schema.names]
         if unknown:
             raise Misfit(f"partition_by: there is no column {unknown[0]!r}, only {', '.join(schema.names)}")
+        self._check_names(schema.names, self._destination.partition_by)
         return Tables(schema)
+
+    def _check_names(self, columns: Sequence[str], partition_by: Sequence[str]) -> None:
+        """Raise :class:`~stormlet.spark.arrow.columns.Misfit` for what Spark would refuse with each write."""
+        if (name := _again(partition_by)) is not None:
+            raise Misfit(f"partition_by names {name!r} twice")
+        if self._destination.path is not None and partition_by and len(partition_by) == len(columns):
+            raise Misfit("partition_by names all columns, and a file needs one more")
+        exact = self._session.conf.get("spark.sql.caseSensitive", "false") == "true"
+        if (name := _again(columns, str if exact else str.lower)) is not None:
+            raise Misfit(f"two columns are called {name!r}, as Spark reads names; rename one")
 
 
 class EpochWriter(SparkWriter):
@@ -320,16 +331,40 @@ def _shared(inputs: Sequence[Schema]) -> StructType | None:
     return schema_of_record(declared)
 
 
-def _read(given: object) -> StructType:
+def _again(names: Sequence[str], as_read: Callable[[str], str] = str) -> str | None:
+    """The first name that is the same as one before it."""
+    before = set[str]()
+    for name in names:
+        if as_read(name) in before:
+            return name
+        before.add(as_read(name))
+    return None
+
+
+def _of_arrow(given: pa.Schema) -> StructType:
     import pyarrow as pa
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema
+
+    for each in given:
+        try:
+            from_arrow_schema(pa.schema([each]))
+        except PySparkException as error:
+            raise InvalidTopology(
+                f"schema=: column {each.name!r} is {each.type}, which Spark has no type for"
+            ) from error
+    return from_arrow_schema(given, prefer_timestamp_ntz=True)
+
+
+def _read(given: object) -> StructType:
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
     if isinstance(given, StructType):
         return given
     if isinstance(given, pa.Schema):
-        return from_arrow_schema(given, prefer_timestamp_ntz=True)
+        return _of_arrow(given)
     if class_below(given) is not None:
         return schema_of_record(given)
     if not isinstance(given, str):

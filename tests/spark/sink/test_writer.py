@@ -147,6 +147,22 @@ async def test_some_columns_of_a_record(spark: SparkSession, tmp_path: Path) -> 
         ({"schema": "wrod string"}, words, "Word has no 'wrod' for the sink's columns"),
         ({"schema": "v variant"}, [1], "column v is a variant, which no Python value is written as"),
         ({"partition_by": "day"}, words, "partition_by: there is no column 'day', only word, count"),
+        ({"partition_by": ["count", "count"]}, words, "partition_by names 'count' twice"),
+        (
+            {"partition_by": ["count", "word"]},
+            words,
+            "partition_by names all columns, and a file needs one more",
+        ),
+        (
+            {"schema": "a int, A int"},
+            [(1, 2)],
+            "two columns are called 'A', as Spark reads names; rename one",
+        ),
+        (
+            {"schema": pa.schema([("n", pa.uint64())])},
+            [(1,)],
+            "schema=: column 'n' is uint64, which Spark has no type for",
+        ),
     ],
 )
 async def test_columns_that_cannot_be(
