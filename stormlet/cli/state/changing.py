@@ -113,7 +113,8 @@ def rewind(
         assert chosen is not None
         rewound = file.rewind(chosen)
         closed_at = file.load().closed_at
-    write_text(f"{_name(path)} is back at epoch {rewound.epoch:,} of {moment(closed_at)}; {_lost(rewound)}\n")
+    at_epoch = "its beginning" if closed_at is None else f"epoch {rewound.epoch:,} of {moment(closed_at)}"
+    write_text(f"{_name(path)} is back at {at_epoch}; {_lost(rewound)}\n")
     if rewound.lost and rewound.tables:
         named = ", ".join(map(cut, rewound.tables))
         write_text(f"tables in the file stay as they are ({named}): remove the rows that will come again\n")

@@ -103,7 +103,7 @@ class CheckpointFile:
         differs = differences(found.fingerprint, fingerprint)
         if differs:
             raise InvalidTopology(
-                f"{self._path} is the checkpoint of another DataFrame: its {' and '.join(differs)} differ; read the "
+                f"{self._path} is the checkpoint of another DataFrame, in its {' and '.join(differs)}; read the "
                 f"same files in the same way (partitions depend on the number of cores, too), or remove it to begin "
                 f"anew"
             )

@@ -79,7 +79,7 @@ class FramePositions:
         if differs:
             other = "run with another state=" if self.sinks is None else "take another checkpoint"
             raise InvalidTopology(
-                f"the state has the position of another DataFrame: its {' and '.join(differs)} differ; read the same "
+                f"the state has the position of another DataFrame, in its {' and '.join(differs)}; read the same "
                 f"files in the same way (partitions depend on the number of cores, too), or {other}"
             )
         if found.sinks != self.sinks and self.sinks is not None:

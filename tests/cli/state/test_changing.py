@@ -219,6 +219,7 @@ def test_a_time_before_the_first_epoch_is_refused(capsys: pytest.CaptureFixture[
     )
     assert counts() == {"a": 1}
     assert main(["state", "rewind", str(FILE), "--epoch", "0"]) == 0
+    assert "counts.state is back at its beginning; " in capsys.readouterr().out
     assert counts() == {}
 
 

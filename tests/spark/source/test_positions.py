@@ -125,7 +125,7 @@ async def test_another_dataframe_fails_the_start(frame: DataFrame, tmp_path: Pat
     await run(frame, tmp_path / "s", 500)
     with pytest.raises(StartFailed) as failed:
         await run(frame.where("id > 7"), tmp_path / "s")
-    assert "the state has the position of another DataFrame: its plan differ" in str(failed.value.__cause__)
+    assert "the state has the position of another DataFrame, in its plan; read" in str(failed.value.__cause__)
 
 
 async def test_rows_that_move_fail_the_start(frame: DataFrame, tmp_path: Path) -> None:
