@@ -8,10 +8,14 @@ name may be imported for type checkers only.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import (
     Annotated,
     Any,
+    Final,
     NewType,
     NotRequired,
     Required,
@@ -23,6 +27,11 @@ from typing import (
 )
 
 import msgspec
+
+AS_WRITTEN: Final[Any] = (
+    import_module("annotationlib").Format.FORWARDREF if sys.version_info >= (3, 14) else None
+)
+"""The format that raises nothing. From Python 3.14 on, annotations are evaluated when they are read."""
 
 
 def is_record(thing: object) -> TypeGuard[type]:
@@ -60,7 +69,7 @@ def keys_of(cls: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     required: frozenset[str] | None = getattr(cls, "__required_keys__", None)
     if required is None:
         return None, ()
-    keys = tuple(cls.__annotations__)  # in their order; the required ones are an unordered set
+    keys = tuple(written_annotations(cls))  # in their order; the required ones are an unordered set
     marks = _marks_of(cls)
     return keys, tuple(key for key in keys if marks.get(key, key in required))
 
@@ -71,6 +80,11 @@ def _marks_of(cls: type) -> dict[str, bool]:
     marks: dict[object, bool] = {Required: True, NotRequired: False}
     hints = known_annotations(cls, include_extras=True)
     return {key: marks[get_origin(hint)] for key, hint in hints.items() if get_origin(hint) in marks}
+
+
+def written_annotations(annotated: Any) -> Mapping[str, object]:
+    """Return the own annotations of a class or function, not resolved: a str or a ForwardRef may stand for a name."""
+    return inspect.get_annotations(annotated, **({"format": AS_WRITTEN} if AS_WRITTEN else {}))
 
 
 def annotations_of(annotated: object, *, include_extras: bool = False) -> Mapping[str, object]:

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import FunctionType, ModuleType
+from typing import ForwardRef
 
+from stormlet.core.records import written_annotations
 from stormlet.errors import TargetError
 from stormlet.loading.arguments import Builder, build, kind_of
 from stormlet.loading.code import listed, load_file, load_module, suggestion
@@ -93,7 +95,9 @@ def _own_functions(module: ModuleType) -> list[str]:
 
 
 def _returns_topology(function: FunctionType) -> bool:
-    annotation = function.__annotations__.get("return")
+    annotation = written_annotations(function).get("return")
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
     if isinstance(annotation, str):  # by its name alone, as evaluating it may fail
         return annotation.rpartition(".")[2] == Topology.__name__
     return isinstance(annotation, type) and issubclass(annotation, Topology)

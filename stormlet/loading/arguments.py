@@ -13,6 +13,7 @@ import msgspec
 from stormlet.core.shortened import cut
 from stormlet.errors import TargetError
 from stormlet.loading.code import blaming, suggestion
+from stormlet.model.signatures import signature_of
 from stormlet.topology import Topology
 
 Builder = Callable[..., object]
@@ -54,7 +55,7 @@ def _fill_parameters(label: str, function: Builder, arguments: Mapping[str, str]
 def _parameters_of(label: str, function: Builder, evaluate: bool) -> dict[str, inspect.Parameter]:
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     try:
-        signature = inspect.signature(function, eval_str=evaluate)
+        signature = inspect.signature(function, eval_str=True) if evaluate else signature_of(function)
     except (NameError, TypeError, ValueError) as error:
         raise TargetError(f"the parameters of {label} cannot be read: {error}") from None
     return {name: one for name, one in signature.parameters.items() if one.kind in by_name}

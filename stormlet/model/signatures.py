@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from stormlet.core.records import annotations_of
+from stormlet.core.records import AS_WRITTEN, annotations_of
 
 R = TypeVar("R")
 
@@ -24,6 +24,15 @@ POSITIONAL = (
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.VAR_POSITIONAL,
 )
+
+
+def signature_of(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature, with annotations as they are written: a name may be imported for type checkers only.
+
+    Raises as :func:`inspect.signature` does.
+    """
+    formatted: Mapping[str, Any] = {"annotation_format": AS_WRITTEN} if AS_WRITTEN else {}
+    return inspect.signature(function, **formatted)
 
 
 def can_be_called(function: Callable[..., object], *arguments: object) -> bool:
@@ -77,7 +86,7 @@ def returned(function: object) -> object:
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature:
-    return _once(_SIGNATURES, inspect.signature, function)
+    return _once(_SIGNATURES, signature_of, function)
 
 
 def _once(

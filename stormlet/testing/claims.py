@@ -12,6 +12,7 @@ from unittest import TestCase
 import pytest
 
 from stormlet.errors import InvalidConfiguration
+from stormlet.model.signatures import signature_of
 from stormlet.testing.leaks import AllowLeaks, Leaked, describe_leaks, kinds_allowed, not_allowed
 from stormlet.testing.simulation import SimulatedTest, Simulation
 
@@ -44,7 +45,7 @@ class Claim:
 
     def run(self, funcargs: Mapping[str, object]) -> None:
         """Run the test; without fixtures that are to end, look at once for what it has left behind."""
-        wanted = inspect.signature(self._test).parameters
+        wanted = signature_of(self._test).parameters
         arguments = {name: value for name, value in funcargs.items() if name in wanted}
         if self._given is None:
             self.simulated.run(self._test(**arguments))

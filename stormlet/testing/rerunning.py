@@ -13,7 +13,6 @@ The time is that at which the epoch was committed: timers that fired in it are d
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -35,6 +34,7 @@ from stormlet.model.components import BoltBase, Spout, SpoutCollector, TaskConte
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind
 from stormlet.model.plan import TaskPlan
+from stormlet.model.signatures import signature_of
 from stormlet.model.state.committers import Committer
 from stormlet.model.traits import spout_traits
 from stormlet.runtime.epochs.states import position_name
@@ -199,7 +199,7 @@ class Limits:
                 yield value
 
         # By which it is told that it takes a context, or resume=.
-        cast("Any", values).__signature__ = inspect.signature(made)
+        cast("Any", values).__signature__ = signature_of(made)
         return values
 
     def _counts(self, spec: SpoutSpec, arguments: Sequence[object]) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from stormlet.core.records import annotations_of, bare, is_record
 from stormlet.core.schema import Keyed, Record, schema_of
 from stormlet.errors import InvalidTopology
+from stormlet.model.signatures import signature_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -60,7 +61,7 @@ def fields_of(record: type) -> RecordFields:
         hints = annotations_of(record, include_extras=True)
     except TypeError as error:
         raise InvalidTopology(f"the annotations of {record.__name__} cannot be read: {error}") from None
-    parameters = inspect.signature(record).parameters
+    parameters = signature_of(record).parameters
     annotations = {name: hints.get(name, Any) for name in parameters}
     by_name = any(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters.values())
     return RecordFields(record.__name__, annotations, _by_name(record, annotations) if by_name else record)

@@ -12,6 +12,7 @@ from stormlet.drawing.anchoring import Code, anchors_itself, code_in
 from stormlet.model.components import BoltBase, Spout
 from stormlet.model.description import BoltSpec, Description
 from stormlet.model.logic import LogicKind, component_class
+from stormlet.model.signatures import signature_of
 from stormlet.model.traits import bolt_traits
 
 
@@ -34,7 +35,7 @@ def mistaken_factories(description: Description) -> Iterator[Finding]:
 
 def _needs_nothing(function: FunctionType) -> bool:
     """True if each parameter has a default."""
-    given = inspect.signature(function).parameters.values()
+    given = signature_of(function).parameters.values()
     empty = inspect.Parameter.empty
     return all(each.default is not empty or each.kind is each.VAR_POSITIONAL for each in given)
 

@@ -18,6 +18,7 @@ from stormlet.core.shortened import shortened
 from stormlet.model.components import BoltBase
 from stormlet.model.description import BoltSpec
 from stormlet.model.logic import what_is_called
+from stormlet.model.signatures import signature_of
 
 
 def unsaved(bolt: BoltSpec) -> Iterator[str]:
@@ -63,7 +64,7 @@ def _saves_attributes(made: type[Any]) -> bool:
 
 
 def _arguments(logic: partial[object]) -> Mapping[str, object]:
-    return inspect.signature(logic.func).bind_partial(*logic.args, **logic.keywords).arguments
+    return signature_of(logic.func).bind_partial(*logic.args, **logic.keywords).arguments
 
 
 def _names_in(code: CodeType | None) -> set[object]:

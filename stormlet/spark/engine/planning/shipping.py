@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Final, cast, get_args, get_origin
 
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
+from stormlet.core.records import written_annotations
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 
@@ -109,7 +110,7 @@ def _parts(thing: object) -> Iterable[object]:
 def _of_function(function: FunctionType) -> Iterator[object]:
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
-    yield from function.__annotations__.values()
+    yield from written_annotations(function).values()
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
