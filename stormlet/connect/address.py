@@ -25,6 +25,9 @@ SETTINGS: dict[str, Mapping[str, Any]] = {}
 CONNECTION_SETTINGS: Final = ("url", "password_file", "password_env")
 """The values that may stand there."""
 
+_AROUND_HOSTS: Final = re.compile(r"([^/?#]*//(?:[^/?#]*@)?)([^/?#]*)(.*)", re.DOTALL)
+"""What is before the hosts of a URL, they, and what is behind them."""
+
 
 class Address(msgspec.Struct, frozen=True):
     """The parts of a URL. Its text has no password."""
@@ -97,8 +100,8 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
     """Read a URL; ``password`` counts before the one in it. Raises :class:`~stormlet.errors.InvalidTopology`, which
     names ``where`` and shows no password."""
     try:
-        parts = urlsplit(url)
-        hosts = tuple(_host(each) for each in parts.netloc.rpartition("@")[2].split(",") if each)
+        parts, servers = _split(url)
+        hosts = tuple(_host(each) for each in servers.split(",") if each)
         user, inside = parts.username, parts.password
     except ValueError:
         raise _unreadable(where) from None
@@ -110,6 +113,17 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
     name = None if user is None else unquote(user)
     target = parts.path.removeprefix("/") + (f"?{parts.query}" if parts.query else "")
     return Address(parts.scheme, hosts or (("", None),), path, name, kept, options, target)
+
+
+def _split(url: str) -> tuple[SplitResult, str]:
+    """Return the parts of a URL, without the brackets of IPv6 addresses, and its hosts as they are written: Python
+    takes only one host, and its newer releases refuse a bracket behind another."""
+    found = _AROUND_HOSTS.fullmatch(url)
+    if found is None:
+        return urlsplit(url), ""
+    begin, servers, rest = found.groups()
+    parts = urlsplit(begin + servers.replace("[", "").replace("]", "") + rest)
+    return parts, servers if parts.netloc else ""
 
 
 def _is_torn(parts: SplitResult) -> bool:

@@ -32,12 +32,27 @@ def test_the_parts_of_a_url() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("kafka://[::1],[::2]:9093", (("::1", None), ("::2", 9093))),
+        ("kafka://k1,[::1]/a", (("k1", None), ("::1", None))),
+        ("kafka://ann:p@[::1]:9092,k2", (("::1", 9092), ("k2", None))),
+    ],
+)
+def test_each_host_may_be_an_address(url: str, hosts: object) -> None:
+    """Wherever it stands; each has a port of its own."""
+    assert read_address(url, where="test").hosts == hosts
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "",
         "mq",
         "amqp://",
         "amqp://:x:y@[::1",
+        "amqp://mq,[::1",
+        "amqp:a//mq",
         "amqp://mq:port",
         "ann:secret@mq/shop",
         "amqp://ann:1/secret@mq/shop",
