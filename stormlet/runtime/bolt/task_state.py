@@ -116,17 +116,28 @@ def unusable_key(key: Any, source: Source, fields: FieldNames, raised: Exception
     """Return the reason why state cannot be kept by a key, with the way out; None if its hash raises nothing like
     this."""
     parts = dict(zip(fields, key, strict=True)) if len(fields) > 1 else dict.fromkeys(fields or ("",), key)
+    looked_up = _raised_by({}.get, key)  # Python 3.14 puts the words of the hash into a sentence of its own
     for name, part in parts.items():
-        try:
-            hash(part)
-        except Exception as error:
-            if type(error) is not type(raised) or shortened(error) != shortened(raised):
-                continue
-            what = f"the field {name!r}" if fields else "the key"
-            why = text_of(error) if type(error) is TypeError else shortened(error)
-            return (
-                f"{what} of a value from {source.component!r}, {shortened(part)}, is of type {type(part).__name__}, by "
-                f"which no state can be kept ({why}); group by a function of the value that makes a tuple or a text "
-                f"of it"
-            )
+        error = _raised_by(hash, part)
+        if error is None or not any(_are_alike(each, raised) for each in (error, looked_up)):
+            continue
+        what = f"the field {name!r}" if fields else "the key"
+        why = text_of(error) if type(error) is TypeError else shortened(error)
+        return (
+            f"{what} of a value from {source.component!r}, {shortened(part)}, is of type {type(part).__name__}, by "
+            f"which no state can be kept ({why}); group by a function of the value that makes a tuple or a text "
+            f"of it"
+        )
     return None
+
+
+def _raised_by(function: Callable[[Any], object], key: Any) -> Exception | None:
+    try:
+        function(key)
+    except Exception as error:
+        return error
+    return None
+
+
+def _are_alike(error: Exception | None, raised: Exception) -> bool:
+    return type(error) is type(raised) and shortened(error) == shortened(raised)
