@@ -6,9 +6,9 @@ cdef extern from *:
 
     /* The interpreter reads a member of a structure by itself, and calls a function for a property. It cannot be
        assigned: a deleted value would be a null pointer. */
-    static CYTHON_UNUSED PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
+    CYTHON_UNUSED static PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
 
-    static CYTHON_UNUSED int stormlet_as_member(PyObject *type, Py_ssize_t offset) {
+    CYTHON_UNUSED static int stormlet_as_member(PyObject *type, Py_ssize_t offset) {
         stormlet_value.offset = offset;
         PyObject *descriptor = PyDescr_NewMember((PyTypeObject *)type, &stormlet_value);
         if (!descriptor)
@@ -21,7 +21,7 @@ cdef extern from *:
 
     /* True for what refers to nothing that the collector looks at, and will not later: a tuple of plain values, and a
        record of them that is frozen. The last type that was looked at is kept, as most values are of one. */
-    static CYTHON_UNUSED int stormlet_is_fixed(PyObject *thing) {
+    CYTHON_UNUSED static int stormlet_is_fixed(PyObject *thing) {
         static PyTypeObject *last = NULL;
         static int last_is_frozen = 0;
         PyTypeObject *type = Py_TYPE(thing);
