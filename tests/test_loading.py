@@ -352,7 +352,11 @@ def test_what_the_file_system_refuses_is_told(target: str, monkeypatch: pytest.M
     if target == "closed/flow.py":
         monkeypatch.setattr(Path, "is_file", _denied)
     said = refusal(target)
-    assert said.startswith((f"{target} cannot be read: ", f"there is no file {target!r}"))
+    # From 3.14 on, Python itself takes a name that is too long for one of nothing.
+    missing = (f"there is no file {target!r}", f"there is no module {target!r}")
+    assert said.startswith(
+        (f"{target} cannot be read: ", missing[target == "x" * 300 and sys.version_info >= (3, 14)])
+    )
     assert ("Permission denied" in said) is target.startswith("closed")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from fnmatch import fnmatchcase
+
 import pytest
 
 from stormlet.core.shortened import LONGEST, counted, cut, shortened, shown, text_of, visible
@@ -54,8 +57,9 @@ def test_a_class_may_have_any_name(name: str) -> None:
 
 
 def test_a_number_may_have_any_size() -> None:
-    """Python refuses to write out more than some thousand digits; what is shown is the type."""
-    assert shortened([10**5000]) == "<list, whose repr raised ValueError>"
+    """Python refuses to write out more than some thousand digits; what is shown is the type, or what Python says."""
+    lines = ("<list, whose repr raised ValueError>", "[[]<int instance with roughly 5001 digits*>]")
+    assert fnmatchcase(shortened([10**5000]), lines[sys.version_info >= (3, 14)])
 
 
 def test_a_text_stays_on_one_line() -> None:

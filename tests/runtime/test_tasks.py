@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
@@ -59,6 +60,7 @@ def test_the_collector_does_not_look_into_what_was_found() -> None:
             found.add(root, "count")
             found.add(root, "count")
     shards = found._shards  # pyright: ignore[reportPrivateUsage] - memory has no public face
-    assert not any(gc.is_tracked(shard) for shard in shards)
+    # From 3.14 on, Python looks into every dict.
+    assert sys.version_info >= (3, 14) or not any(gc.is_tracked(shard) for shard in shards)
     assert [found.pop(root, ()) for root in (7, 8, 7)] == [("split", "count"), ("split",), ()]
     assert sum(map(len, shards)) == 9998

@@ -20,7 +20,7 @@ class FoundHolders:
 
     They are in many dicts, from which each root is taken when its tree fails: a large one holds the loop for
     milliseconds when it grows and when it is dropped (law F2). The dicts have numbers of what most roots have in
-    common, so that the garbage collector does not look into them.
+    common, so that the garbage collector does not look into them (before Python 3.14).
     """
 
     def __init__(self) -> None:

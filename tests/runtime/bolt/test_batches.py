@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Iterator, Sequence
 from math import inf, nan
 from typing import Any, cast
@@ -27,6 +28,11 @@ from tests.cast import take_a_second
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
+
+UNHASHABLE = (
+    "cannot use 'list' as a dict key (unhashable type" if sys.version_info >= (3, 14) else "unhashable type"
+)
+"""Python's words for a list as a key."""
 
 
 class Writing(BatchBolt[str, str]):
@@ -324,7 +330,7 @@ class Weighed(BatchBolt[object, None]):
         ((-1, "a"), "weight of weighed[0] returned -1"),
         (("2", "a"), "weight of weighed[0] returned '2'"),
         ((inf, "a"), "weight of weighed[0] returned inf"),
-        ((1, []), "key of weighed[0] gave [] as the name of a batch: unhashable type"),
+        ((1, []), f"key of weighed[0] gave [] as the name of a batch: {UNHASHABLE}"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"executor": "thread"}])
