@@ -7,9 +7,11 @@ replaced: with ``rewrite`` bytes for each byte of changes, a round is worth it w
 the round before has let come in its course. Where keys only come and none changes, the log has each entry once, and a
 round would free nothing.
 
-What a change has replaced is estimated: by the bytes of an epoch, and the part of its entries by which there are more
-than before. That is wrong where large values change beside small ones that are new. So whatever the estimate says, a
-round begins when changes are :data:`MOST_CHANGES` times as many bytes as the last round has written.
+What a change has replaced is estimated, without a look at the old values: by its own bytes, but for the part of its
+entries by which there are more than before; and by the mean size of a live entry, as a deletion or a small value may
+replace a large one. The larger of the two counts: a round too many costs less than a log of what is long gone. Both are
+wrong where large values change beside many small ones that are new. So whatever the estimate says, a round begins when
+changes are :data:`MOST_CHANGES` times as many bytes as the last round has written.
 
 With a ``ttl`` rounds follow each other, as they free what is too old (law K6).
 """
@@ -30,8 +32,14 @@ class Rounds:
         """``frees_old`` says that rounds free what is too old by its ``ttl``."""
         self.changed = 0
         """Bytes of changes since the last round has begun; of the whole log, before there was one."""
+        self._replaced = 0.0
+        """The bytes that these have replaced, about."""
         self._added = 0.0
-        """Of these, about, the bytes by which the live entries have become more."""
+        """The bytes by which the live entries have become more meanwhile, about; negative for less."""
+        self._live = 0.0
+        """Bytes of the live entries, about."""
+        self._entries = 0
+        """Their number; entries that a round has left out as too old are still counted."""
         self._written = 0
         """Bytes that the last round has written."""
         self._writing = 0
@@ -39,23 +47,35 @@ class Rounds:
         self._rewrite = rewrite
         self._frees_old = frees_old
 
-    def change(self, size: int, *, added: float = 0.0) -> None:
-        """Note so many bytes of changes, after which there are more entries, by that part of those that have changed;
-        negative for fewer."""
+    def load(self, size: int, *, live: float, entries: int) -> None:
+        """Note what a run begins with: the bytes of its log, and those of its live entries, about, with their
+        number."""
         self.changed += size
-        self._added += size * added
+        self._replaced += size
+        self._live = live
+        self._entries = entries
+
+    def change(self, size: int, *, entries: int, more: int) -> None:
+        """Note so many bytes of changes of so many entries, and by how many there are more now; negative for fewer."""
+        mean = self._live / self._entries if self._entries else 0.0
+        added = size * more / entries if more > 0 else mean * more
+        self.changed += size
+        self._replaced += max(size - max(added, 0.0), mean * (entries - more))
+        self._added += added
+        self._live = max(0.0, self._live + added)
+        self._entries = max(0, self._entries + more)
 
     @property
     def is_due(self) -> bool:
         """True if it is time for the next round, where none is under way."""
         if self.changed < LEAST_LOG:
             return False
-        worth = self._rewrite * (self.changed - self._added) >= self._written + self._added
+        worth = self._rewrite * self._replaced >= self._live
         return worth or self._frees_old or self.changed >= MOST_CHANGES * max(self._written, LEAST_LOG)
 
     def begin(self) -> None:
         """A round begins."""
-        self.changed, self._added = 0, 0.0
+        self.changed, self._replaced, self._added = 0, 0.0, 0.0
 
     def write(self, size: int) -> None:
         """The round has written so many bytes."""
@@ -64,3 +84,4 @@ class Rounds:
     def end(self) -> None:
         """The round is over."""
         self._written, self._writing = self._writing, 0
+        self._live = max(0.0, self._written + self._added)

@@ -109,7 +109,7 @@ class State:
             table.take(part)
         self._begins_round = not blobs
         length = sum(map(len, blobs))
-        self._rounds.change(length)
+        self._rounds.load(length, live=self.size_in_bytes, entries=self.size)
         most = 2 * (1 + 1 / self._rewrite) * self.size_in_bytes + 2 * rounds.LEAST_LOG
         self._overdue = max(0.0, length - most)
 
@@ -147,7 +147,7 @@ class State:
             return ()
         changed = sum(map(len, deltas))
         self._sizes.measure(sum(map(bytes_of_entries, blobs)), changed)
-        self._rounds.change(sum(map(len, blobs)), added=more / changed)
+        self._rounds.change(sum(map(len, blobs)), entries=changed, more=more)
         return self._written(blobs, deltas)
 
     def _written(self, blobs: Sequence[bytes], deltas: Sequence[Mapping[Any, Any]]) -> Sequence[Append]:

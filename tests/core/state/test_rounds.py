@@ -27,7 +27,7 @@ def state_and_log(ttl: float | None = None) -> tuple[State, Log]:
     return State(ID, Declared("value", str, ttl=ttl)), Log()
 
 
-def put(state: State, key: str, value: str) -> None:
+def put(state: State, key: str, value: str | None) -> None:
     cast(ValueTable, state.tables[0]).put(key, value)
 
 
@@ -129,27 +129,50 @@ def test_with_a_ttl_rounds_follow_each_other() -> None:
 def test_changes_that_replace_nothing_are_worth_no_round_until_they_are_many() -> None:
     """As many bytes as the last round has written, four times."""
     log = Rounds(2.0, frees_old=False)
-    log.change(LEAST, added=1.0)
+    log.change(LEAST, entries=1000, more=1000)
     assert not log.is_due
-    log.change(int((MOST_CHANGES - 1) * LEAST), added=1.0)
+    log.change(int((MOST_CHANGES - 1) * LEAST), entries=1, more=1)
     assert log.is_due
     log.begin()
     log.write(5000)
     log.end()
-    log.change(int(MOST_CHANGES * 5000) - 1, added=1.0)
+    log.change(int(MOST_CHANGES * 5000) - 1, entries=1, more=1)
     assert not log.is_due
-    log.change(1, added=1.0)
+    log.change(1, entries=1, more=1)
     assert log.is_due
 
 
 def test_a_round_is_worth_it_when_half_of_the_live_bytes_were_replaced() -> None:
     """New bytes are live, too."""
     log = Rounds(2.0, frees_old=False)
+    log.load(0, live=4000.0, entries=400)
     log.begin()
     log.write(4000)
     log.end()
-    log.change(1000, added=1.0)
-    log.change(2499)
+    log.change(1000, entries=100, more=100)
+    log.change(2499, entries=249, more=0)
     assert not log.is_due
-    log.change(1)
+    log.change(1, entries=1, more=0)
     assert log.is_due
+
+
+@pytest.mark.parametrize("rest", [None, "v"], ids=["deleted", "made small"])
+def test_what_has_become_small_is_given_back_soon(rest: str | None) -> None:
+    """A deletion is a few bytes, and so is a small value; what it frees may be a thousand times as much."""
+    state, log = state_and_log()
+    keys = [f"key {number:03}" for number in range(300)]
+    # Whole rounds, so that none is under way when the values go: its end would free them anyway.
+    epoch = 0
+    while epoch < 2 * len(keys) or not state._begins_round:
+        put(state, keys[epoch % len(keys)], "value" * 200)
+        log.take(state.seal())
+        epoch += 1
+    for key in keys:
+        put(state, key, rest)
+        log.take(state.seal())
+    for epoch in range(500):
+        put(state, "last", f"{epoch}")
+        log.take(state.seal())
+    live = sum(len(key) + 3 for key in keys) if rest else 0
+    assert log.size <= 3 * live + 6 * LEAST
+    assert read_again(state, log)
