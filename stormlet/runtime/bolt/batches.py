@@ -69,11 +69,11 @@ class TimeoutResets:
         self._reset_some(iter(self._unsettled()), begun=False)
 
     def _reset_some(self, unsettled: Iterator[AnyTuple], *, begun: bool) -> None:
+        self._next = None  # first: after an exception the next input arms it again
         # One that is settled before its turn comes is reset all the same, which does nothing.
         some = list(islice(unsettled, RESETS_AT_ONCE))
         for tup in some:
             self._reset(tup)
-        self._next = None
         if len(some) == RESETS_AT_ONCE:
             self._next = self._loop.call_soon(partial(self._reset_some, unsettled, begun=True))
         elif some or begun:

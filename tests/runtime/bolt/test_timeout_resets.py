@@ -96,6 +96,22 @@ async def test_one_that_is_cancelled_half_way_ends_there() -> None:
     assert RESETS_AT_ONCE <= len(holder.noted) == done < 5 * RESETS_AT_ONCE
 
 
+async def test_one_that_has_raised_is_armed_again() -> None:
+    """Or nothing that the task gets would be reset any more."""
+    holder = Holder("a")
+    resets = holder.resets(3.0)
+    raised = list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context))
+    holder.noted = cast("Any", None)
+    resets.arm()
+    await asyncio.sleep(1)
+    assert len(raised) == 1
+    holder.noted = []
+    resets.arm()
+    await asyncio.sleep(1)
+    assert holder.noted == [(2.0, "a")]
+
+
 async def test_what_is_queued_at_a_restart_is_reset_at_once() -> None:
     """``prepare`` comes next, and may hold the loop for long."""
     holder = Holder(*map(str, range(2 * RESETS_AT_ONCE)))
