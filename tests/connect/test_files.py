@@ -339,7 +339,13 @@ async def test_a_folder_that_is_not_there_fails_the_start(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("address", "way_out"),
-    [("file:///var/log", "write '/var/log'"), ("s3://bucket/log", "have them mounted there")],
+    [
+        ("file:///var/log", "write '/var/log'"),
+        ("FILE://localhost/my%20logs", "write '/my logs'"),
+        ("file://server/log", "have them mounted there"),
+        ("file://[log", "have them mounted there"),
+        ("s3://bucket/log", "have them mounted there"),
+    ],
 )
 def test_an_address_is_no_path(address: str, way_out: str, tmp_path: Path) -> None:
     """It would be taken for a folder called ``file:`` in the one where the process runs."""
@@ -351,6 +357,20 @@ def test_an_address_is_no_path(address: str, way_out: str, tmp_path: Path) -> No
     ):
         with pytest.raises(InvalidConfiguration, match=f"is an address, .*: {way_out}"):
             make()
+
+
+@pytest.mark.parametrize("address", ["sftp://ann:s3cret@host/log", "https://host/log?signature=s3cret"])
+def test_an_address_that_is_refused_shows_no_password(address: str) -> None:
+    """Nor a signature, which is as good as one (law R9)."""
+    with pytest.raises(InvalidConfiguration, match="host/log' is an address") as refused:
+        files.Write(address)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["C://logs", "logs/a://b", "logs:/a"])
+def test_a_path_with_a_colon_is_a_path(path: str) -> None:
+    """One letter is a drive of Windows and no scheme."""
+    assert files.Write(path).folder == Path(path).absolute()
 
 
 @pytest.mark.asyncio
