@@ -15,6 +15,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, cast
 
 from stormlet.core.records import field_names
+from stormlet.core.shortened import shortened
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -66,9 +67,19 @@ class Floats(Column):
 
     def _converted(self, values: Sequence[object]) -> Sequence[object]:
         for value in values:
-            if value is not None and TOO_LARGE <= abs(cast("float", value)) < inf:
-                raise Misfit(f"{self.name}: {value} is too large for a float; make the column a double")
+            if value is not None and _is_too_large(cast("float", value)):
+                raise Misfit(
+                    f"{self.name}: {shortened(value)} is too large for a float; make the column a double"
+                )
         return values
+
+
+def _is_too_large(value: float) -> bool:
+    try:
+        number = float(value)  # NumPy would take TOO_LARGE for one of its own 32 bits, and warn
+    except OverflowError:  # an integer or a fraction
+        return True
+    return abs(number) >= TOO_LARGE and (abs(number) < inf or number != value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

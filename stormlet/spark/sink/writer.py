@@ -198,7 +198,7 @@ class SparkWriter:
             raise Misfit(f"partition_by names {name!r} twice")
         if self._destination.path is not None and partition_by and len(partition_by) == len(columns):
             raise Misfit("partition_by names all columns, and a file needs one more")
-        exact = self._session.conf.get("spark.sql.caseSensitive", "false") == "true"
+        exact = f"{self._session.conf.get('spark.sql.caseSensitive', 'false')}".lower() == "true"
         if (name := _again(columns, str if exact else str.lower)) is not None:
             raise Misfit(f"two columns are called {name!r}, as Spark reads names; rename one")
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pytest
 from pyspark.sql import types as t
 
@@ -134,6 +135,19 @@ def test_the_largest_float_and_what_is_no_number(value: float | None) -> None:
     assert written(t.FloatType(), value) == [value]
 
 
+@pytest.mark.filterwarnings("error")
+def test_floats_of_numpy() -> None:
+    """Those of 32 bits and less always fit, and are not compared with a number that they cannot hold."""
+    assert written(t.FloatType(), np.float32(3.4e38), np.float16(0.5)) == [float(np.float32(3.4e38)), 0.5]
+
+
+def test_an_integer_that_python_writes_in_no_text_is_too_large_as_well() -> None:
+    """It has more digits than ``str`` gives, which must not fail the rows beside it."""
+    batch = Tables(schema(("a", t.FloatType()))).of([(1,), (10**5000,)])
+    assert list(batch.misfits) == [1]
+    assert "is too large for a float" in batch.misfits[1]
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "why"),
     [
@@ -146,6 +160,8 @@ def test_the_largest_float_and_what_is_no_number(value: float | None) -> None:
         (t.DoubleType(), Decimal(1), "a: expected float, got Decimal"),
         (t.FloatType(), 1e39, r"a: 1e\+39 is too large for a float; make the column a double"),
         (t.FloatType(), -3.402823567797337e38, r"a: -3\.402823567797337e\+38 is too large for a float"),
+        pytest.param(t.FloatType(), -(10**400), r"a: -10+\.\.\.0+ is too large for a float", id="large int"),
+        (t.FloatType(), np.float64(1e39), r"a: .*1e\+39.* is too large for a float"),
         (t.ArrayType(t.FloatType()), [0.5, 1e39], r"a\[\]: 1e\+39 is too large for a float"),
         (t.BooleanType(), 1, "a: expected bool, got int"),
         (t.StringType(), b"a", "a: expected str, got bytes"),

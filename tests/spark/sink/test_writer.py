@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql import types as t
 
 from stormlet import DeadLetter, InvalidTopology, StartFailed, Topology
 from stormlet.spark import SparkFailed
+from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import Destination, SparkWriter
 from tests.helpers import run_to_end
@@ -175,6 +176,20 @@ async def test_columns_that_cannot_be(
     assert isinstance(cause, InvalidTopology)
     assert re.search(message, str(cause))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("case_sensitive", "is_taken"), [("true", True), ("TRUE", True), ("False", False)])
+def test_names_are_the_same_as_spark_reads_them(case_sensitive: str, is_taken: bool) -> None:
+    """Spark takes its own settings in any case, too."""
+    writer = SparkWriter(Destination("out", None, "parquet", "append"), None)
+    settings = {"spark.sql.caseSensitive": case_sensitive}
+    writer._session = cast("SparkSession", SimpleNamespace(conf=settings))
+    columns = t.StructType([t.StructField("a", t.IntegerType()), t.StructField("A", t.IntegerType())])
+    if is_taken:
+        assert writer._tables_of(columns).schema == columns
+        return
+    with pytest.raises(Misfit, match="two columns are called 'A'"):
+        writer._tables_of(columns)
 
 
 async def test_a_failed_write(tmp_path: Path) -> None:
