@@ -117,11 +117,13 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
 
 def _split(url: str) -> tuple[SplitResult, str]:
     """Return the parts of a URL, without the brackets of IPv6 addresses, and its hosts as they are written: Python
-    takes only one host, and its newer releases refuse a bracket behind another."""
+    takes only one host, and its newer releases refuse a bracket behind another. It takes a bracket of a password for
+    one of them, too."""
     found = _AROUND_HOSTS.fullmatch(url)
     if found is None:
         return urlsplit(url), ""
     begin, servers, rest = found.groups()
+    begin = begin.replace("[", "%5B").replace("]", "%5D")
     parts = urlsplit(begin + servers.replace("[", "").replace("]", "") + rest)
     return parts, servers if parts.netloc else ""
 

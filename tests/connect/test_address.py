@@ -45,6 +45,20 @@ def test_each_host_may_be_an_address(url: str, hosts: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "password"),
+    [
+        ("amqp://ann:s[e]c@mq/shop", "s[e]c"),
+        ("amqp://ann:s]e[c@[::1]:5672/shop", "s]e[c"),
+        ("amqp://ann:s%5Be@mq/shop", "s[e"),
+    ],
+)
+def test_brackets_of_a_password_are_no_address(url: str, password: str) -> None:
+    """Python takes them for those of a host, and refused the URL without a word of them."""
+    address = read_address(url, where="test")
+    assert (address.user, address.password) == ("ann", Secret(password))
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "",
