@@ -186,10 +186,18 @@ class SparkWriter:
         return self._tables.schema
 
     def _tables_of(self, schema: StructType) -> Tables:
+        from pyspark.sql.types import AtomicType
+
         unknown = [name for name in self._destination.partition_by if name not in schema.names]
         if unknown:
             raise Misfit(f"partition_by: there is no column {unknown[0]!r}, only {', '.join(schema.names)}")
         self._check_names(schema.names, self._destination.partition_by)
+        for name in self._destination.partition_by:
+            kind = schema[name].dataType
+            if not isinstance(kind, AtomicType):
+                raise Misfit(
+                    f"partition_by: column {name!r} is of type {kind.typeName()}, and folders are named by plain values"
+                )
         return Tables(schema)
 
     def _check_names(self, columns: Sequence[str], partition_by: Sequence[str]) -> None:

@@ -192,6 +192,23 @@ def test_names_are_the_same_as_spark_reads_them(case_sensitive: str, is_taken: b
         writer._tables_of(columns)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        t.ArrayType(t.IntegerType()),
+        t.MapType(t.StringType(), t.IntegerType()),
+        t.StructType([t.StructField("b", t.IntegerType())]),
+    ],
+)
+def test_folders_are_of_plain_columns(kind: t.DataType) -> None:
+    """Spark refuses each write by another one."""
+    writer = SparkWriter(Destination("out", None, "parquet", "append", {}, ("a",)), None)
+    writer._session = cast("SparkSession", SimpleNamespace(conf={}))
+    columns = t.StructType([t.StructField("a", kind), t.StructField("n", t.IntegerType())])
+    with pytest.raises(Misfit, match=f"partition_by: column 'a' is of type {kind.typeName()}, "):
+        writer._tables_of(columns)
+
+
 async def test_a_failed_write(tmp_path: Path) -> None:
     """Every row of the batch becomes a dead letter that has Spark's error."""
     (tmp_path / "out").write_text("a file is no directory", "utf-8")
