@@ -62,7 +62,7 @@ cdef class TreeTable:
 cdef enum:
     SLOTS_AHEAD = 16
     TREES_AHEAD = 8  # later than its slot, as the slot must be there to find the tree
-    LARGE = 1 << 13  # slots, of 32 KiB
+    LARGE = 1 << 13  # slots: a table that has more has 64 KiB of them at least
 
 cdef inline void prefetch_for_put(TreeTable table, list trees, Py_ssize_t place) noexcept:
     if table._mask >= LARGE and place + SLOTS_AHEAD < PyList_GET_SIZE(trees):
