@@ -78,7 +78,7 @@ class Buffer:
     def check_key(self, key: Hashable) -> None:
         """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
         that are under way, or is still to be awaited or drained: no two of these are equal."""
-        if type(key) not in AT_ONCE and isinstance(key, Awaitable | Iterator | AsyncIterator):
+        if type(key) not in AT_ONCE and _is_drained_or_awaited(key):
             raise _not_at_once(key)
         try:
             self._order.is_under_way(key)
@@ -155,6 +155,10 @@ class Buffer:
 def is_unreadable(message: Held) -> bool:
     """Return True if nothing can be made of it."""
     return type(message.value) is Unreadable
+
+
+def _is_drained_or_awaited(key: object) -> bool:
+    return isinstance(key, Awaitable | Iterator | AsyncIterator)
 
 
 def _not_at_once(key: object) -> TypeError:

@@ -116,7 +116,8 @@ def unusable_key(key: Any, source: Source, fields: FieldNames, raised: Exception
     """Return the reason why state cannot be kept by a key, with the way out; None if its hash raises nothing like
     this."""
     parts = dict(zip(fields, key, strict=True)) if len(fields) > 1 else dict.fromkeys(fields or ("",), key)
-    looked_up = _raised_by({}.get, key)  # Python 3.14 puts the words of the hash into a sentence of its own
+    # Python 3.14 puts the words of the hash into a sentence of its own.
+    looked_up = _raised_by(dict[Any, Any]().get, key)
     for name, part in parts.items():
         error = _raised_by(hash, part)
         if error is None or not any(_are_alike(each, raised) for each in (error, looked_up)):
