@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-A round writes all live entries once more, so that the store can drop what is older. That frees what changes have
-replaced: with ``rewrite`` bytes for each byte of changes, a round is worth it when as many bytes have been replaced as
-the round before has let come in its course. Where keys only come and none changes, the log has each entry once, and a
-round would free nothing.
+A round writes all live entries once more, so that the store can drop what is older: what changes have replaced. It
+writes ``rewrite`` bytes beside each byte of changes, so that one over ``live`` bytes lasts for ``live / rewrite`` bytes
+of changes. The next one begins when that much has been replaced. Where keys are only added, the log has each entry
+once, and a round would free nothing.
 
 What a change has replaced is estimated, without a look at the old values: by its own bytes, but for the part of its
 entries by which there are more than before; and by the mean size of a live entry, as a deletion or a small value may
@@ -23,6 +23,7 @@ from typing import Final
 LEAST_LOG = 4 << 20
 """Bytes of changes from the beginning of a round to that of the next one, at least."""
 MOST_CHANGES: Final = 4.0
+"""A round begins after this many times the bytes of the last one, whatever the estimate says."""
 
 
 class Rounds:
