@@ -35,8 +35,9 @@ Reported: TypeAlias = Callable[[Exception | None], None]
 """Called once with the outcome of a commit."""
 Name: TypeAlias = tuple[str, int]
 
-UNANSWERED: Final = 0.5
-"""Seconds after which a commit without an outcome says that the broker may be gone; the client knows later."""
+OVERDUE: Final = 0.5
+"""Seconds without a commit that succeeded, while some are tried, after which the broker or our membership in the group
+may be gone; the client knows later."""
 TIMEOUT: Final = 5.0
 """Seconds of a question to the broker for which the thread waits."""
 
@@ -76,7 +77,7 @@ class Partitions:
         self._held = False
         self._revoking = False
         self._commits: dict[frozenset[tuple[str, int, int]], Reported] = {}
-        self._commits_since = 0.0
+        self._behind_since: float | None = None
         self._delivered: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
@@ -161,6 +162,7 @@ class Partitions:
         return [self.places[name] for name in names if name in self.places]
 
     def _forget(self, places: Iterable[Place]) -> None:
+        self._behind_since = None  # perhaps there is nothing more to commit
         for place in places:
             name = self._names.pop(place)
             del self.places[name]
@@ -207,9 +209,10 @@ class Partitions:
         return bool(self._commits)
 
     @property
-    def is_unanswered(self) -> bool:
-        """True while the outcome of a commit is overdue."""
-        return bool(self._commits) and monotonic() - self._commits_since > UNANSWERED
+    def is_behind(self) -> bool:
+        """True while a commit that succeeds is overdue, whether those that were tried failed or have no outcome."""
+        since = self._behind_since
+        return since is not None and monotonic() - since > OVERDUE
 
     def commit(self, fronts: Fronts, reported: Reported) -> None:
         """Commit what is still ours of these."""
@@ -222,12 +225,13 @@ class Partitions:
         if not offsets:
             reported(None)
             return
+        if self._behind_since is None:
+            self._behind_since = monotonic()
         try:
             self.consumer.commit(offsets=offsets)
         except KafkaException as exception:
             reported(NotSettled(self._failures.words(exception.args[0])))
         else:
-            self._commits_since = self._commits_since if self._commits else monotonic()
             self._commits[_key(offsets)] = reported
 
     def _offsets(self, fronts: Fronts) -> list[TopicPartition]:
@@ -241,7 +245,10 @@ class Partitions:
         reported = self._commits.pop(_key(partitions), None)
         if reported is None:  # it was given up
             return
-        error = error or next((each.error for each in partitions if each.error is not None), None)
+        refused = [each.error for each in partitions if each.error is not None]
+        if error is None and len(refused) < len(partitions):
+            self._behind_since = None
+        error = error or next(iter(refused), None)
         if error is None:
             self._failures.is_up()
             for place, each in zip(self._those_of(partitions), partitions, strict=False):

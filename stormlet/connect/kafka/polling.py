@@ -4,8 +4,8 @@ It polls always. Who does not poll for ``max.poll.interval.ms`` is taken for dea
 holds up the group. While enough messages are ready and nobody takes any, it waits for :data:`PATIENCE` seconds, and
 then pauses all partitions and polls on; not at once, as a partition that is paused loses what the client has fetched.
 
-While no broker answers, nothing of what is ready is given: nobody could be told that it is done, and all of it would
-come twice if the connection were lost.
+While no broker answers, or no commit succeeds, nothing of what is ready is given: nobody could be told that it is done,
+and all of it would come twice if the connection were lost or its partitions were given to another member.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Polling:
 
     @property
     def is_down(self) -> bool:
-        """True while no broker is known to be there. From any thread."""
-        return self._failures.is_down or self._partitions.is_unanswered
+        """True while no broker is known to be there, or none takes commits. From any thread."""
+        return self._failures.is_down or self._partitions.is_behind
 
     def close(self) -> None:
         """Leave the group. What is assigned is let go without a word, as everything was said before."""
