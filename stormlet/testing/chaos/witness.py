@@ -85,7 +85,7 @@ class Witness(Oracle):
         self.on_violation: Callable[[], object] = _nothing
         """Called when the law was broken: the run may end then, as what comes after says little."""
         self.accounts = defaultdict[TaskPlan, Account](Account)
-        self._begun: dict[Message, None] = {}
+        self._begun: MutableSet[Message] = set()
         self.open: dict[OpenTree, Attempt] = {}
         """Trees without an outcome."""
         self.open_of = Counter[TaskPlan]()
@@ -207,7 +207,7 @@ class Witness(Oracle):
             # A message of a spoilt epoch begins again, and has not failed itself.
             is_new = tree.lineage.attempt == 1 and not tree.history and tree not in self._begun
             self.accounts[plan].messages += is_new
-            self._begun[tree] = None
+            self._begun.add(tree)
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
         self.given_up.replayed(plan, tree)

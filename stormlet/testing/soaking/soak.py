@@ -92,7 +92,10 @@ class Soak:
             raise InvalidTopology(
                 f"{fed[0]} has no source: declare it with one, or give it one with sources="
             )
-        self._run.witness.timeout = spouts[0].context.config.message_timeout
+        config = spouts[0].context.config
+        self._run.witness.timeout = config.message_timeout
+        if any(task.engine.epoch is not None for task in spouts):
+            self._run.witness.expect_again(config.epoch_messages)
 
     async def _soak(
         self, running: Running, finished: asyncio.Future[None], random: Random, until: float

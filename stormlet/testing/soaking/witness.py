@@ -9,6 +9,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import ACKED, Tuple
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.messages import Message
 from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.oracle import StoredTree
 from stormlet.testing.chaos.witness import Attempt, Death, Witness
@@ -38,6 +39,7 @@ class SteadyWitness(Witness):
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
         self.tolerance = LATENESS
+        self._begun = self._recently_begun = Recent[Message](REMEMBERED)
         self._acked = Recent[int](REMEMBERED)
         self._settled = Recent[OpenTree](REMEMBERED)
         self._failed = Recent[int](REMEMBERED)
@@ -48,6 +50,10 @@ class SteadyWitness(Witness):
         """True if a bolt has ever asked for more time for a tree."""
         self.executed_again = 0
         """Inputs that were executed in attempts that then failed."""
+
+    def expect_again(self, messages: int) -> None:
+        """So many messages may begin once more, as an epoch that is spoilt has them all (law X6)."""
+        self._recently_begun.size = max(REMEMBERED, messages)
 
     def delivered(self, plan: TaskPlan, tup: Tuple[Any], queued: int) -> None:
         super().delivered(plan, tup, queued)
@@ -98,14 +104,14 @@ class Recent(MutableSet[T]):
     """At least the last ``size`` things that were added, and at most twice as many."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
         self._newer = set[T]()
         self._older = set[T]()
 
     def add(self, value: T) -> None:
         """Remember it."""
         self._newer.add(value)
-        if len(self._newer) > self._size:
+        if len(self._newer) > self.size:
             self._older, self._newer = self._newer, set[T]()
 
     def discard(self, value: T) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 from stormlet import BasicBolt, Collector, InvalidTopology, Topology, Tuple
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
-from stormlet.testing.soaking import report
+from stormlet.testing.soaking import report, witness
 from stormlet.testing.soaking import soak as soaking
+from stormlet.testing.soaking.kit import SoakedRun
 from stormlet.testing.soaking.report import MIB
 from tests.helpers import interpreted_only
 from tests.testing import soaked
@@ -76,6 +78,40 @@ def test_what_is_executed_again_is_counted() -> None:
     counts = soak(topology, minutes=0.2 * SECOND, every=100.0).counts
     assert counts["acked"] > 0
     assert counts["duplicates"] >= counts["acked"]
+
+
+def endless_words() -> Iterator[str]:
+    yield from itertools.cycle(("to", "be", "or", "not"))
+
+
+@pytest.mark.parametrize(
+    ("build", "sources"),
+    [(lambda: endless(Topology("endless")), {}), (durable, {"words": endless_words})],
+    ids=["stateless", "durable"],
+)
+def test_what_the_witness_remembers_is_bounded(
+    build: Callable[[], Topology], sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the memory of a long soak would grow by it, and the topology would get the blame."""
+    most, runs = 300, list[SoakedRun]()
+    monkeypatch.setattr(witness, "REMEMBERED", most)
+
+    def kept(seed: int) -> SoakedRun:
+        runs.append(SoakedRun(seed))
+        return runs[-1]
+
+    monkeypatch.setattr(soaking, "SoakedRun", kept)
+    configuration = {"epoch_messages": most, "max_spout_pending": 100}
+    soak(build(), minutes=2 * SECOND, every=100.0, sources=sources, configuration=configuration)
+    (judge,) = (run.witness for run in runs)
+    assert sum(account.acked for account in judge.accounts.values()) > 3 * most
+    remembered = {
+        name: len(value)
+        for part in (judge, judge.outcomes, judge.given_up)
+        for name, value in vars(part).items()
+        if isinstance(value, Sized)
+    }
+    assert max(remembered.values()) <= 2 * most + 1, remembered
 
 
 def test_a_topology_that_ends_is_run_again() -> None:
