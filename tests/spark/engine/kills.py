@@ -5,8 +5,10 @@ these are keyed state."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -41,24 +43,33 @@ def differences(spark: SparkSession, folder: Path, words: Sequence[Sequence[str]
     found = totals(spark, folder)
     if found != expected(*words):
         yield f"counts: {sorted(set(found) ^ set(expected(*words)))}, {len(found)} rows"
-    bad = {(epoch, row) for epoch, file in enumerate(words) for row, word in enumerate(file) if word == "bad"}
-    if _by_epoch(bad) != _by_epoch(letters(folder)):
-        yield f"dead letters: {sorted(bad ^ {*letters(folder)})}"
+    bad = _rejected(words, files_of_epochs(folder))
+    if bad != (found_letters := letters(folder)):
+        yield f"dead letters by epoch: {found_letters}, and not {bad}"
 
 
-def _by_epoch(places: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """The rows of each epoch that has some, in order. After a kill an epoch without rows may come in between, by which
-    the numbers of the others move."""
-    rows: dict[int, set[int]] = {}
-    for epoch, row in places:
-        rows.setdefault(epoch, set()).add(row)
-    return [sorted(found) for _, found in sorted(rows.items())]
+def files_of_epochs(folder: Path) -> Sequence[range]:
+    """The files of each epoch, by Spark's own log. After a kill an epoch may have none, or those of two: Spark notes a
+    file and an epoch one after the other."""
+    logs = sorted((folder / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    ends = [json.loads(path.read_text().splitlines()[-1])["logOffset"] for path in logs]
+    return [range(before + 1, end + 1) for before, end in pairwise([-1, *ends])]
 
 
-def letters(folder: Path) -> Sequence[tuple[int, int]]:
-    """The epoch and row of each dead letter."""
-    lines = map(json.loads, (folder / "letters.jsonl").read_text().splitlines())
-    return [(line["origin"]["epoch"], line["origin"]["row"]) for line in lines]
+def _rejected(words: Sequence[Sequence[str]], epochs: Sequence[range]) -> Mapping[int, Sequence[int]]:
+    """The rows of each epoch that are rejected, each by its number in its file."""
+    rows = {
+        epoch: sorted(row for file in files for row, word in enumerate(words[file]) if word == "bad")
+        for epoch, files in enumerate(epochs)
+    }
+    return {epoch: numbers for epoch, numbers in rows.items() if numbers}
+
+
+def letters(folder: Path) -> Mapping[int, Sequence[int]]:
+    """The rows of each epoch that are dead letters, of which some may be written twice. A partition is a file."""
+    origins = [json.loads(line)["origin"] for line in (folder / "letters.jsonl").read_text().splitlines()]
+    places = sorted({(each["epoch"], each["row"], each["partition"]) for each in origins})
+    return {epoch: [row for _, row, _ in found] for epoch, found in groupby(places, key=itemgetter(0))}
 
 
 def counting_kills(seed: int, *, soon: bool = False, keyed: bool = False) -> Kills:
