@@ -303,6 +303,10 @@ class ConcurrentBoltTask(BoltTask):
         intake.rest = iter(intake.all)
         if intake.all and self._resets is not None:
             self._resets.arm()
+        if (
+            len(intake.all) > 1
+        ):  # some have come since callers were started; the inbox had an input, and woke nobody
+            self._start_callers()
         return next(intake.rest, None)
 
     def _start_callers(self) -> None:

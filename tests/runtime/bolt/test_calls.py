@@ -73,6 +73,29 @@ async def test_no_coroutine_waits_for_calls(sim: Simulation) -> None:
         assert callers() == 0
 
 
+@pytest.mark.parametrize("turns", range(8))
+async def test_no_input_waits_for_a_call_while_another_may_begin(sim: Simulation, turns: int) -> None:
+    """Also not one that comes so many turns of the loop after the first, when that one's call is about to begin."""
+    begun = list[int]()
+
+    async def call(number: int) -> None:
+        begun.append(number)
+        await asyncio.sleep(100)
+
+    topology = Topology("calls", message_timeout=None, drain_timeout=None)
+    fed: Stream[int] = topology.spout("fed", outputs=int)
+    topology.bolt("call", call, fed.shuffle(), concurrency=5)
+    async with topology.run() as running:
+        emits = list[asyncio.Task[Any]]()
+        for number in range(3):
+            emits.append(asyncio.create_task(running.emit(fed, number)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await sim.advance(seconds=1)
+        assert begun == [0, 1, 2]
+        await asyncio.gather(*emits)
+
+
 async def test_a_call_whose_output_waits_for_room_holds_up_no_other_one(sim: Simulation) -> None:
     """Its coroutine takes no input then, so another one does (law B3, B6)."""
     called, gate = list[int](), asyncio.Event()
