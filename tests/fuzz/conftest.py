@@ -24,7 +24,7 @@ from stormlet import Topology
 
 def build(times: int = 1, word: str = "a") -> Topology:
     topology = Topology("flow", max_attempts=2, message_timeout=5)
-    words = topology.spout("words", [word] * min(times, 3))
+    words = topology.spout("words", [word] * max(0, min(times, 3)))
     topology.bolt("count", len, words.fields(), parallelism=2)
     return topology
 

@@ -92,6 +92,7 @@ def test_any_setting(command: str, setting: str) -> None:
 @pytest.mark.usefixtures("there")
 @fuzzed(st.sampled_from(["times", "word"]) | texts, texts | numbers)
 @example("times", "\udcff")
+@example("times", "-9223372036854775809")
 def test_any_argument(name: str, value: str) -> None:
     """It is converted to what the function says, or the message says why not."""
     ended = run_cli(["check", "flow.py:build", f"--arg={name}={value}"])
