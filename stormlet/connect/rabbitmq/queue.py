@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Unpack, overl
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.decoding import Received
+from stormlet.connect.decoding import Decode, Received
 from stormlet.connect.driver.options import SourceOptions
 from stormlet.connect.rabbitmq.connection import (
     close,
@@ -62,6 +62,12 @@ class Receipt(NamedTuple):
 
     tag: int
     name: str
+
+
+class Misread(Delivery, kw_only=True, gc=False):
+    """A message of whose metadata nothing could be made."""
+
+    error: Exception
 
 
 class QueueSession:
@@ -183,7 +189,12 @@ class QueueSession:
             await self._cancelled  # whatever it waited for has ended with the connection
 
     async def _came(self, message: DeliveredMessage) -> None:
-        delivery = self._delivery(message)
+        try:
+            delivery = self._delivery(message)
+        except Exception as error:
+            # The client would only log it, and the message would be open as long as the connection lasts.
+            receipt = Receipt(message.delivery_tag or 0, "")
+            delivery = Misread(body=message.body, receipt=receipt, key=message.routing_key, error=error)
         if "x-stream-offset" in delivery.headers:
             self._refused = BrokerRefused(f"{self._address}: queue {self._queue!r} is a stream, {STREAM}")
         self._arrived.append(delivery)
@@ -193,7 +204,6 @@ class QueueSession:
         tag, properties = message.delivery_tag or 0, message.header.properties
         self._tags.delivered = tag
         headers: Mapping[str, object] = properties.headers or {}
-        name = self._name(properties.message_id)
         deliveries = _deliveries(headers, bool(message.redelivered))
         if deliveries >= OFTEN and not self._has_warned:
             self._has_warned = True
@@ -201,14 +211,17 @@ class QueueSession:
                 f"queue {self._queue!r} has delivered a message {deliveries} times: from RabbitMQ 4.0 on a quorum queue"
                 " drops a message after 21 times, if it has neither a dead-letter exchange nor another x-delivery-limit"
             )
+        plain = _headers(headers, properties)
+        published = None if properties.timestamp is None else properties.timestamp.timestamp()
+        name = self._name(properties.message_id)
         return Delivery(
             body=message.body,
             receipt=Receipt(tag, name),
             name=name,
             key=message.routing_key,
-            headers=_headers(headers, properties),
+            headers=plain,
             deliveries=deliveries,
-            published=None if properties.timestamp is None else properties.timestamp.timestamp(),
+            published=published,
         )
 
     def _name(self, id: str | None) -> str:
@@ -225,6 +238,17 @@ class QueueSession:
             ", or a message was open for longer than its consumer_timeout (from RabbitMQ 4.3 on)"
         )
         self._news.set()
+
+
+def _legible(decode: Decode) -> Decode:
+    """Decode as this does, and refuse what could not be taken in."""
+
+    def decoded(delivery: Delivery) -> Any:
+        if type(delivery) is Misread:
+            raise delivery.error
+        return decode(delivery)
+
+    return decoded
 
 
 def _deliveries(headers: Mapping[str, object], redelivered: bool) -> int:
@@ -305,6 +329,7 @@ class Queue(Source[T]):
         for four fifths of it is given back. ``options`` are those of
         :class:`~stormlet.connect.driver.options.SourceSettings`."""
         super().__init__(url, as_=as_, **options)
+        self.decode = _legible(self.decode)
         self.queue = queue
         self.rejects = rejects
         self.unique_ids = unique_ids

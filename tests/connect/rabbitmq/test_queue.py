@@ -8,12 +8,13 @@ from decimal import Decimal
 
 import pytest
 
+from stormlet.connect.rabbitmq import Queue, queue
 from stormlet.connect.session import Rejection, Settlement
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.proxy import Proxy
 from tests.brokers.servers import RabbitMQ
 from tests.connect.rabbitmq.kit import Rabbit, consuming, through
-from tests.connect.sessions import bodies, done, numbered, received, soon
+from tests.connect.sessions import begun, bodies, done, numbered, received, soon
 
 pytestmark = pytest.mark.asyncio
 
@@ -248,6 +249,25 @@ async def test_a_stream_is_refused(rabbit: Rabbit) -> None:
         await rabbit.publish("lamp")
         with pytest.raises(BrokerRefused, match="is a stream"):
             await session.receive(1, 30)
+
+
+async def test_a_message_that_cannot_be_taken_in_is_no_message_without_a_word(
+    rabbit: Rabbit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be made of it, and it is settled as any other: the client would only log the error, and the message
+    would be open for ever."""
+    await rabbit.declare()
+    await rabbit.publish("lamp", headers={"shop": "north"})
+    await rabbit.publish("chair")
+    monkeypatch.setattr(queue, "_plain", lambda value: 1 // 0)
+    source = Queue[bytes](rabbit.url, rabbit.queue, as_=bytes)
+    async with begun(source) as session:
+        lamp, chair = await received(session, 2)
+        with pytest.raises(ZeroDivisionError):
+            source.decode(lamp)
+        assert (lamp.body, source.decode(chair)) == (b"lamp", b"chair")
+        await session.settle(done(lamp, chair))
+    assert await rabbit.ready() == 0
 
 
 async def test_a_channel_that_the_broker_closes_is_a_lost_connection(rabbit: Rabbit) -> None:
