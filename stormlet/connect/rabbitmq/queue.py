@@ -52,6 +52,8 @@ PROPERTIES: Final = (
     *("message_id", "correlation_id", "reply_to", "content_type", "content_encoding"),
     *("message_type", "app_id", "user_id"),
 )
+OFFSET: Final = "x-stream-offset"
+"""The header with the position of a message in its stream; of what is consumed, where to begin."""
 STREAM: Final = (
     "which keeps what is acknowledged and tells nobody where to go on; a source of streams is needed for it"
 )
@@ -96,6 +98,8 @@ class QueueSession:
         self._unique_ids = unique_ids
         self._warn = warn
         self._has_warned = False
+        self._is_ordinary = False
+        """True if it is known to be no stream."""
         self._consumer = ""
         self._prefetch = 1
 
@@ -121,7 +125,27 @@ class QueueSession:
         taken = list(islice(self._arrived, most))
         for _ in taken:
             self._arrived.popleft()
+        if not self._is_ordinary and any(OFFSET in each.headers for each in taken):
+            await self._refuse_stream()
         return taken
+
+    async def _refuse_stream(self) -> None:
+        """Raise :class:`BrokerRefused` if the queue is a stream. A message with a position may also be in an ordinary
+        queue: its publisher has given it, such as one that has read a stream."""
+        from aiormq.exceptions import ChannelPreconditionFailed
+
+        with translated(self._address):
+            channel = await self._connection.channel(publisher_confirms=False)
+            await channel.basic_qos(prefetch_count=1)
+            try:
+                # The broker does not say of what type a queue is. But it refuses to begin in an ordinary one at a
+                # position, which changes nothing there; a stream gives its messages to each that reads.
+                await channel.basic_consume(self._queue, _ignore, arguments={OFFSET: "next"})
+            except ChannelPreconditionFailed:
+                self._is_ordinary = True
+                return
+            await channel.close()
+        raise BrokerRefused(f"{self._address}: queue {self._queue!r} is a stream, {STREAM}")
 
     @property
     def _error(self) -> ConnectorError | None:
@@ -195,8 +219,6 @@ class QueueSession:
             # The client would only log it, and the message would be open as long as the connection lasts.
             receipt = Receipt(message.delivery_tag or 0, "")
             delivery = Misread(body=message.body, receipt=receipt, key=message.routing_key, error=error)
-        if "x-stream-offset" in delivery.headers:
-            self._refused = BrokerRefused(f"{self._address}: queue {self._queue!r} is a stream, {STREAM}")
         self._arrived.append(delivery)
         self._news.set()
 
@@ -238,6 +260,10 @@ class QueueSession:
             ", or a message was open for longer than its consumer_timeout (from RabbitMQ 4.3 on)"
         )
         self._news.set()
+
+
+async def _ignore(_: DeliveredMessage) -> None:
+    """Take no note of a message that another consumer has."""
 
 
 def _legible(decode: Decode) -> Decode:

@@ -251,6 +251,20 @@ async def test_a_stream_is_refused(rabbit: Rabbit) -> None:
             await session.receive(1, 30)
 
 
+async def test_a_position_that_a_publisher_has_made_up_is_a_header_like_any(rabbit: Rabbit) -> None:
+    """Only a stream has it of its own; messages that once were in one bring it along. The broker is asked once."""
+    for kind in ("classic", "quorum"):
+        queue = await rabbit.declare(f"{rabbit.queue} {kind}", x_queue_type=kind)
+        await rabbit.publish(*numbered(2), queue=queue, headers={"x-stream-offset": 7})
+        await rabbit.publish("2", queue=queue)
+        async with consuming(rabbit.url, queue) as session:
+            got = await received(session, 3)
+            await session.settle(done(*got))
+            assert await session.lag() == {queue: 0}
+        assert bodies(got) == numbered(3)
+        assert [each.headers.get("x-stream-offset") for each in got] == ["7", "7", None]
+
+
 async def test_a_message_that_cannot_be_taken_in_is_no_message_without_a_word(
     rabbit: Rabbit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
