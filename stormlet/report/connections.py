@@ -17,7 +17,7 @@ class ConnectionState(Enum):
     PAUSED = "paused"
     """It is there, and its source asks for nothing, as the topology is not active."""
     RECONNECTING = "reconnecting"
-    """It was lost, and is tried again."""
+    """It was lost, and is tried again; of a sink also: the broker takes nothing now."""
     DRAINING = "draining"
     """A source takes nothing more; what is under way is finished and settled."""
     CLOSED = "closed"

@@ -60,6 +60,13 @@ class RabbitMQ(Broker):
         super().close()
         self._mapper.close()
 
+    def control(self, *command: str) -> None:
+        """Run a command of ``rabbitmqctl``; skip the test if that is not beside the program."""
+        program = RABBITMQ.with_name("rabbitmqctl")
+        if not program.exists():
+            missing("rabbitmqctl", f"it is not beside {RABBITMQ}")
+        subprocess.run([program, *command], env=self._env, check=True, capture_output=True, timeout=60)
+
 
 class Valkey(Broker):
     """Valkey, which speaks Redis's protocol; each change is synced."""

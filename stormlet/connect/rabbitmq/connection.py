@@ -18,6 +18,8 @@ from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, AbstractConnection
 
+    from stormlet.connect.rabbitmq.frames import ForgivingConnection
+
 HEARTBEAT: Final = "15"
 """Seconds of silence, unless the URL has ``?heartbeat=``: after three times as many the connection is lost."""
 SECONDS: Final = ("heartbeat", "timeout")
@@ -28,7 +30,7 @@ CLOSES_WITHIN: Final = 5.0
 """Seconds that the end of a connection may take, which may be lost without anybody having noticed."""
 
 
-async def connected(address: Address, name: str) -> AbstractConnection:
+async def connected(address: Address, name: str) -> ForgivingConnection:
     """Connect to the first host that answers; ``name`` is shown by RabbitMQ's own pages.
 
     Raises :class:`~stormlet.errors.BrokerRefused` and :class:`~stormlet.errors.ConnectionLost`, and
@@ -57,7 +59,7 @@ def require_client() -> None:
         raise ImportError("RabbitMQ needs aiormq: pip install 'stormlet[rabbitmq]'")
 
 
-async def _connected_to(host: str, port: int | None, address: Address, name: str) -> AbstractConnection:
+async def _connected_to(host: str, port: int | None, address: Address, name: str) -> ForgivingConnection:
     from yarl import URL
 
     from stormlet.connect.rabbitmq.frames import ForgivingConnection  # it needs the client

@@ -6,22 +6,25 @@ message again to the next one, which ends as well. Here such a frame is read onc
 
 aiormq has no place for a reader of one's own. But it hands its reader to ``_rpc`` while it connects, and from then on
 that one reads as is written here. Other connections of the process are as they were.
+
+The reader also sees that the broker blocks who publishes, which aiormq only logs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiormq import AMQPConnectionError, Connection, InvalidFrameError
 from aiormq.connection import FrameReceiver, ReceivedFrame
 from pamqp import decode
 from pamqp.base import BasicProperties, Frame
 from pamqp.commands import INDEX_MAPPING
+from pamqp.commands import Connection as Blocking
 from pamqp.common import FieldArray, FieldTable, FieldValue
 from pamqp.constants import FRAME_END, FRAME_HEADER, FRAME_HEADER_SIZE, FRAME_METHOD
 from pamqp.frame import FrameTypes, frame_parts, unmarshal
@@ -38,16 +41,22 @@ CONTENT: Final = struct.Struct(">HHQH")
 class ForgivingConnection(Connection):
     """A connection that no metadata of a message ends."""
 
-    @staticmethod
-    async def _rpc(*args: Any, **kwargs: Any) -> FrameTypes | None:
+    blocked: Callable[[str | None], None] | None = None
+    """Called with the reason when the broker begins to read nothing of this connection, as it is short of memory or
+    disk, and with None when it reads on. It does that to connections that publish."""
+
+    async def _rpc(self, *args: Any, **kwargs: Any) -> FrameTypes | None:  # type: ignore[override] # pyright: ignore[reportIncompatibleMethodOverride] - called by the instance
         for each in (*args, *kwargs.values()):
             if type(each) is FrameReceiver:
                 each.__class__ = ForgivingReceiver
+                cast("ForgivingReceiver", each).connection = self
         return await Connection._rpc(*args, **kwargs)
 
 
 class ForgivingReceiver(FrameReceiver):
     """The client's reader of frames. What it cannot read it has forgotten when it raises: so all is read here."""
+
+    connection: ForgivingConnection
 
     async def get_frame(self) -> ReceivedFrame:
         """Return the next frame, after its size and channel."""
@@ -59,7 +68,16 @@ class ForgivingReceiver(FrameReceiver):
             rest = await reader.readexactly((frame_parts(start)[2] or 0) + 1)
         except (asyncio.IncompleteReadError, OSError) as error:
             raise AMQPConnectionError(f"the connection has ended: {error}") from error
-        return read_frame(start + rest)
+        received = read_frame(start + rest)
+        if not received[1] and (told := self.connection.blocked) is not None:
+            match received[2]:
+                case Blocking.Blocked(reason=reason):
+                    told(reason)
+                case Blocking.Unblocked():
+                    told(None)
+                case _:
+                    pass
+        return received
 
 
 def read_frame(frame: bytes) -> ReceivedFrame:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
 from stormlet.connect.rabbitmq.connection import close, close_reason, connected, translated
-from stormlet.connect.session import DONE, ConnectContext, Item, Written
+from stormlet.connect.session import DONE, Item, SinkContext, Written
 from stormlet.connect.sink import Sink
 from stormlet.errors import InvalidTopology
 
 if TYPE_CHECKING:
-    from aiormq.abc import AbstractChannel, AbstractConnection
+    from aiormq.abc import AbstractChannel
     from pamqp.commands import Basic
+
+    from stormlet.connect.rabbitmq.frames import ForgivingConnection
 
 T = TypeVar("T")
 
@@ -31,19 +33,23 @@ PERSISTENT: Final = 2
 class PublishSession(Generic[T]):
     """A channel in confirm mode."""
 
-    def __init__(self, sink: Publish[T], address: Address, name: str) -> None:
+    def __init__(self, sink: Publish[T], address: Address, context: SinkContext) -> None:
         self._sink = sink
         self._address = address
-        self._name = name
+        self._context = context
+        self._is_blocked = False
         self._room = asyncio.Semaphore(CONFIRMS)
         self._alone = asyncio.Lock()
         self._under_way: dict[str, asyncio.Event] = {}
-        self._connection: AbstractConnection
+        self._connection: ForgivingConnection
         self._channel: AbstractChannel
 
     async def open(self) -> None:
         """Connect, and see that what is published to is there."""
-        self._connection = await connected(self._address, self._name)
+        context = self._context
+        self._blocked(None)  # that was another connection
+        self._connection = await connected(self._address, f"{context.topology}: {context.consumer}")
+        self._connection.blocked = self._blocked
         try:
             with translated(self._address, connecting=True):
                 self._channel = await self._connection.channel(on_return_raises=True)
@@ -51,6 +57,15 @@ class PublishSession(Generic[T]):
         except BaseException:
             await close(self._connection)
             raise
+
+    def _blocked(self, reason: str | None) -> None:
+        """Note that the broker reads nothing of what is published, or reads it again (``None``)."""
+        if reason is not None:
+            self._is_blocked = True
+            self._context.away(f"the broker blocks all who publish: {reason}")
+        elif self._is_blocked:
+            self._is_blocked = False
+            self._context.back()
 
     async def _look(self) -> None:
         sink = self._sink
@@ -150,6 +165,7 @@ class PublishSession(Generic[T]):
 
     async def close(self) -> None:
         """End the connection."""
+        self._connection.blocked = None
         await close(self._connection)
 
 
@@ -200,9 +216,9 @@ class Publish(Sink[T]):
         """The name of the exchange; for the default one that of the queue."""
         return self.exchange or (self.routing_key if isinstance(self.routing_key, str) else "")
 
-    async def begin(self, address: Address, context: ConnectContext) -> PublishSession[T]:
+    async def begin(self, address: Address, context: SinkContext) -> PublishSession[T]:
         """Connect, and see that exchange or queue are there."""
-        session = PublishSession(self, address, f"{context.topology}: {context.consumer}")
+        session = PublishSession(self, address, context)
         await session.open()
         return session
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import AsyncIterator
 
 import pytest
 
 from stormlet import DeadLetter, StartFailed, Topology
 from stormlet.connect import rabbitmq
+from stormlet.report.connections import Connection, ConnectionState
 from tests.brokers.processes import HOST, Broker
+from tests.brokers.servers import RabbitMQ
 from tests.connect.rabbitmq.kit import Rabbit
 from tests.connect.rabbitmq.odd import KEY, ODD
 from tests.connect.sessions import numbered, until
@@ -58,6 +61,48 @@ async def test_a_queue_that_is_full_for_long_costs_no_message(rabbit: Rabbit) ->
         await running.finished()
         assert running.health().ready
     assert (sorted(got), letters) == (sorted(numbered(20)), [])
+
+
+async def test_a_broker_that_is_short_of_memory_is_seen_in_the_health(
+    rabbit: Rabbit, broker: RabbitMQ, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It reads nothing of who publishes. That costs no message an attempt, whatever its timeout, and is logged once."""
+    to = await rabbit.declare(f"{rabbit.queue} done")
+    topology, letters = Topology("filling", max_attempts=1, message_timeout=1.0), list[DeadLetter]()
+
+    async def numbers() -> AsyncIterator[str]:
+        for number in numbered(20):
+            yield number
+            await asyncio.sleep(0.1)
+
+    topology.bolt(
+        "send",
+        rabbitmq.Publish[str](rabbit.url, routing_key=to),
+        topology.spout("numbers", numbers).shuffle(),
+    )
+    async with topology.run(dead_letters=letters.append) as running:
+
+        def send() -> Connection:
+            return running.health().connections["send[0]"]
+
+        await until(lambda: send().settled)
+        await asyncio.to_thread(broker.control, "set_vm_memory_high_watermark", "0.0000001")
+        try:
+            await until(lambda: not running.health().ready)
+            assert (send().state, send().error) == (
+                ConnectionState.RECONNECTING,
+                "the broker blocks all who publish: low on memory",
+            )
+            await asyncio.sleep(2.5)
+            assert send().settled < 20
+        finally:
+            await asyncio.to_thread(broker.control, "set_vm_memory_high_watermark", "0.4")
+        await running.finished()
+        assert running.health().ready
+    assert (await rabbit.bodies(to), letters) == (numbered(20), [])
+    assert [each.message for each in caplog.records if "blocks" in each.message] == [
+        f"send has lost {send().address}, and tries again: {send().error}"
+    ]
 
 
 async def test_no_more_is_prefetched_than_may_be_pending(rabbit: Rabbit) -> None:
