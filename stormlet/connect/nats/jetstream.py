@@ -86,9 +86,13 @@ class JetStream:
     async def ask(self, what: str, **asked: object) -> Answer:
         """Return an answer, which may have an error."""
         body = msgspec.json.encode(asked) if asked else b""
-        message = await self._connection.ask(f"{self.prefix}.{what}", body)
+        subject = f"{self.prefix}.{what}"
+        message = await self._connection.ask(subject, body)
         if status_of(message):
-            raise BrokerRefused(f"{self._connection.address}: JetStream is not enabled, or is not ready")
+            raise BrokerRefused(
+                f"{self._connection.address}: nobody answers {subject}: JetStream is not enabled there, or not ready: "
+                "start the server with -js, or say ?domain= of the servers that have it"
+            )
         return msgspec.json.decode(message.data, type=Answer)
 
     async def stream_of(self, subject: str) -> str | None:

@@ -103,7 +103,9 @@ async def test_a_server_without_jetstream() -> None:
         closing(Nats(Path(folder), keeps=False)) as it,
     ):
         it.start()
-        assert "JetStream is not enabled" in await refusal(it.url)
+        said = await refusal(it.url)
+        assert "nobody answers $JS.API.STREAM.INFO." in said
+        assert "JetStream is not enabled there, or not ready: start the server with -js" in said
 
 
 async def test_a_stream_that_is_not_there(server: Server) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from stormlet import StartFailed
+from stormlet import StartFailed, TopologyCrashed
 from tests.brokers.processes import HOST, Broker
 from tests.brokers.proxy import Proxy
 from tests.connect.nats.kit import Server
@@ -94,6 +94,36 @@ async def test_a_source_that_is_idle_stops_soon(server: Server) -> None:
             begun = time.monotonic()
         took.append(time.monotonic() - begun)
     assert min(took) < 2  # at best: in a single one others may have needed the machine
+
+
+async def test_a_stream_that_is_deleted_is_waited_for(server: Server) -> None:
+    """The one that is made again is read, where that takes less than ``give_up`` seconds."""
+    await server.publish("lamp")
+    shop = Shop(server, lease=LEASE)
+    async with shop.open() as running:
+        await shop.until(1)
+        await server.js.delete_stream(server.stream)
+        await until(
+            lambda: f"there is no stream {server.stream!r}: make it first" in connection(running).error
+        )
+        await server.make()
+        await server.publish("chair")
+        await shop.until(2)
+        assert running.health().ready
+
+
+async def test_a_stream_that_is_gone_for_long_crashes_the_topology(server: Server) -> None:
+    """By a sentence that names it."""
+    shop = Shop(server, lease=LEASE, give_up=1.0)
+
+    async def run() -> None:
+        async with shop.open() as running:
+            await server.js.delete_stream(server.stream)
+            await running.finished()
+
+    with pytest.raises(TopologyCrashed, match=f"there is no stream '{server.stream}': make it first"):
+        await run()
+    await server.make()
 
 
 async def test_a_start_that_fails_says_why(
