@@ -76,6 +76,22 @@ def check_place(path: Path) -> None:
     check_surroundings(path)
 
 
+def check_alone(path: Path) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for a file whose other name would hide what stands beside this one:
+    neither of two runs would know of the other, nor of epochs that are in the log of one that was killed."""
+    if not path.exists():
+        return
+    if path.stat().st_nlink > 1:
+        raise StateUnusable(
+            f"{path} has {path.stat().st_nlink} names (hard links), of which each would have a lock and a log of its "
+            "own; remove the others. stormlet state backup makes a copy"
+        )
+    if path in _mounts():
+        raise StateUnusable(
+            f"{path} is mounted by itself, without the lock and the log that stand beside it; mount its directory"
+        )
+
+
 def check_surroundings(path: Path) -> None:
     """Raise :class:`~stormlet.errors.StateUnusable` where there can be no state at all."""
     if not path.parent.is_dir():
@@ -105,18 +121,22 @@ def may_be_written(path: Path) -> bool:
 
 def file_system_of(path: Path) -> str:
     """The type of the file system that the path is on; empty where that cannot be told."""
-    try:
-        mounts = MOUNTS.read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
     found = Path(), ""
-    for mount in mounts:
-        _, place, kind, *_ = mount.split(" ")
-        point = Path(_plain(place))
-        # The later one of two at one place hides the other.
+    for point, kind in _mounts().items():
         if path.is_relative_to(point) and len(point.parts) >= len(found[0].parts):
             found = point, kind
     return found[1]
+
+
+def _mounts() -> dict[Path, str]:
+    """The mounts of this machine with their types; none where that cannot be told."""
+    try:
+        mounts = MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return {}
+    fields = (mount.split(" ") for mount in mounts)
+    # The later one of two at one place hides the other.
+    return {Path(_plain(place)): kind for _, place, kind, *_ in fields}
 
 
 def _plain(place: str) -> str:

@@ -202,6 +202,32 @@ def test_two_runs_in_one_process(tmp_path: Path, file: StateFile) -> None:
     StateFile(link, "words").close()
 
 
+def test_a_second_name(written: Path) -> None:
+    """A run by one name would not know of a run by the other, nor of what is in the log of one that was killed."""
+    other = written.with_name("other.state")
+    other.hardlink_to(written)
+    for path in (written, other):
+        assert refusal(path).startswith("has 2 names (hard links), of which each would have a lock and a log")
+    with closing(StateReader(written)) as reader:
+        assert reader.load().epoch
+    other.unlink()
+    load(written)
+
+
+def test_a_file_that_is_mounted_by_itself(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside it here is not beside it where it is from, and may be gone with a container."""
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"none / ext4 rw 0 0\nnone {written} ext4 rw 0 0\n")
+    monkeypatch.setattr("stormlet.state.places.MOUNTS", mounts)
+    assert refusal(written) == (
+        "is mounted by itself, without the lock and the log that stand beside it; mount its directory"
+    )
+    mounts.write_text(f"none / ext4 rw 0 0\nnone {written.parent} ext4 rw 0 0\n")
+    load(written)
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize("all_tasks", [False, True])
 async def test_a_run_that_is_cancelled_while_its_state_is_read_lets_go_of_it(

@@ -15,7 +15,8 @@ Each row ends with a checksum, and a run begins with a check of the structure. S
 refused, not half read. A file is told from others by sqlite's ``application_id``, its layout by ``user_version``, and
 its topology by the table ``meta``.
 
-One run at a time owns a file, by a lock on ``….lock`` beside it; readers need none. Where there are no locks (Windows),
+One run at a time owns a file, by a lock on ``….lock`` beside it; readers need none. That lock and sqlite's log go by
+the name of the file, so one with a second name that is no symbolic link is refused. Where there are no locks (Windows),
 the number of the epoch still has the second of two runs refused, as it follows what that run has read.
 """
 
@@ -30,7 +31,7 @@ from stormlet.errors import StateUnusable
 from stormlet.files import FileClaim
 from stormlet.state.claims import take
 from stormlet.state.interfaces import Rewound
-from stormlet.state.places import absolute, check_place
+from stormlet.state.places import absolute, check_alone, check_place
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.retention import first_kept
 from stormlet.state.sqlite import renaming, rewinding
@@ -62,6 +63,7 @@ class StateFile:
         """Open a file, and make it if it is missing. Without a topology it must exist, and may be any topology's."""
         self._path = absolute(path)
         check_place(self._path)
+        check_alone(self._path)
         if topology is None and not self._path.exists():
             raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
         self._claim = FileClaim(self._path)
