@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
+from functools import lru_cache
 from inspect import iscoroutine
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -36,10 +37,6 @@ class Held(msgspec.Struct, gc=False):
     """For sources with ``ordered_by``."""
     traceparent: str = ""
     """The trace that it belongs to, where messages are traced."""
-
-
-AT_ONCE: Final[tuple[type, ...]] = (str, int, bytes, tuple)
-"""Types of nearly all keys, of which none is looked at any further."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
@@ -78,7 +75,7 @@ class Buffer:
     def check_key(self, key: Hashable) -> None:
         """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
         that are under way, or is still to be awaited or drained: no two of these are equal."""
-        if type(key) not in AT_ONCE and _is_drained_or_awaited(key):
+        if _is_drained_or_awaited(type(key)):
             raise _not_at_once(key)
         try:
             self._order.is_under_way(key)
@@ -157,8 +154,11 @@ def is_unreadable(message: Held) -> bool:
     return type(message.value) is Unreadable
 
 
-def _is_drained_or_awaited(key: object) -> bool:
-    return isinstance(key, Awaitable | Iterator | AsyncIterator)
+@lru_cache(maxsize=256)
+def _is_drained_or_awaited(kind: type) -> bool:
+    """Return True for the type of an object that is no key yet. Asking takes longer than all else that is done with a
+    key, and keys have few types."""
+    return issubclass(kind, Awaitable | Iterator | AsyncIterator)
 
 
 def _not_at_once(key: object) -> TypeError:
