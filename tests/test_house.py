@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from stormlet import errors
+from stormlet.acceleration import VARIABLE as COMPILED
+from stormlet.cli.parameters import VARIABLES
 from stormlet.core import outcomes
 
 TESTS = Path(__file__).parent
@@ -35,6 +37,13 @@ def test_every_test_says_what_it_shows() -> None:
 def test_every_name_is_the_same_in_each_run(request: pytest.FixtureRequest) -> None:
     """No test of this run is called by the address of an object, which runners in several processes cannot agree on."""
     assert [item.nodeid for item in request.session.items if " at 0x" in item.nodeid] == []
+
+
+def test_no_variable_of_the_tests_is_taken_for_an_option() -> None:
+    """``stormlet run`` refuses an unknown ``STORMLET_…``, also where a developer has exported it for the tests."""
+    read = re.compile(r"""environ(?:\.get\(|\[)"(STORMLET_\w+)""")
+    named = {name for file in TESTS.rglob("*.py") for name in read.findall(file.read_text("utf-8"))}
+    assert named <= {*VARIABLES, COMPILED}
 
 
 PACKAGE = TESTS.parent / "stormlet"

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 KAFKA_JARS = ROOT / "build" / "kafka"
 """Where :func:`kafka_jars` puts Kafka's libraries."""
 KAFKA = "4.1.2"
-RABBITMQ = Path(os.environ.get("STORMLET_RABBITMQ", "/usr/lib/rabbitmq/bin/rabbitmq-server")).resolve()
+RABBITMQ = Path(os.environ.get("TESTS_RABBITMQ", "/usr/lib/rabbitmq/bin/rabbitmq-server")).resolve()
 """The program, or one that runs another version, such as ``rabbitmq4`` here."""
 
 

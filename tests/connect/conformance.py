@@ -11,7 +11,7 @@ derive one from :class:`Bench` for its real broker and run ``CASES`` on both::
 
 Nothing but a fault that a bench cannot bring, or a rule of its broker, skips a case. In case 2 the run is cancelled
 while its broker is away for it, so that it cannot say a last word; processes that are really killed are left to the
-tests of the connectors (``test_kills``). 28 (a batch that fails in part) is law R10. ``STORMLET_SOAK=3600`` has case 31
+tests of the connectors (``test_kills``). 28 (a batch that fails in part) is law R10. ``TESTS_SOAK=3600`` has case 31
 go on for an hour at a real broker.
 """
 
@@ -57,7 +57,7 @@ from tests.connect.sessions import until
 
 QUEUE: Final = "orders"
 WRITERS: Final = "writers of orders"
-SOAK: Final = float(os.environ.get("STORMLET_SOAK", "0"))
+SOAK: Final = float(os.environ.get("TESTS_SOAK", "0"))
 """Seconds that case 31 takes at a real broker."""
 
 
@@ -874,7 +874,7 @@ async def case_31_anything_at_all(bench: Bench) -> None:
     elif SOAK:
         await soak(bench, SOAK)
     else:
-        pytest.skip("STORMLET_SOAK=seconds has it go on at a real broker")
+        pytest.skip("TESTS_SOAK=seconds has it go on at a real broker")
 
 
 async def soak(bench: Bench, seconds: float, *, pause: float = 2.0) -> None:

@@ -1,6 +1,6 @@
 """Processes that end at any moment, one after another, at a real broker: nothing is lost, and little comes twice.
 
-``STORMLET_KILLS=20 pytest -rP tests/connect/nats/test_kills.py`` kills more of them, and prints the counts.
+``TESTS_KILLS=20 pytest -rP tests/connect/nats/test_kills.py`` kills more of them, and prints the counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.connect import mortal
 from tests.connect.place import Place
 from tests.connect.sessions import numbered, soon
 
-KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
+KILLS: Final = int(os.environ.get("TESTS_KILLS", "4"))
 COUNT: Final = 600 * KILLS
 """Messages, more than they do before the last of them is killed."""
 ROOT = Path(__file__).parents[2]

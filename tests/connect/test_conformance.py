@@ -11,7 +11,7 @@ from stormlet.testing.brokers import PROFILES
 from tests.connect.conformance import CASES, Bench, Case, TwinBench, name_of
 from tests.connect.troubles import trouble
 
-SEEDS: Final = int(os.environ.get("STORMLET_SEEDS", "5"))
+SEEDS: Final = int(os.environ.get("TESTS_SEEDS", "5"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -24,7 +24,7 @@ def test_conformance(bench: Bench, case: Case) -> None:
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("profile", PROFILES)
 def test_troubles_by_seeds(profile: str, seed: int) -> None:
-    """Nothing is lost or settled twice, whatever the faults; ``STORMLET_SEEDS`` has more of them."""
+    """Nothing is lost or settled twice, whatever the faults; ``TESTS_SEEDS`` has more of them."""
     bench = TwinBench(profile)
     bench.begin()
     bench.run(lambda: trouble(bench, seed))

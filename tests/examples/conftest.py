@@ -24,16 +24,11 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def run_example(
-    examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> RunExample:
-    """Runs ``python -m stormlet run examples/NAME OPTIONS…``, which refuses a ``STORMLET_…`` that sets no option."""
+def run_example(examples: Path, capsys: pytest.CaptureFixture[str]) -> RunExample:
+    """Runs ``python -m stormlet run examples/NAME OPTIONS…``."""
 
     def run(name: str, *options: str) -> Outcome:
-        with monkeypatch.context() as without:
-            for of_tests in ("STORMLET_RABBITMQ", "STORMLET_RABBITMQ_ROOT"):
-                without.delenv(of_tests, raising=False)
-            code = main(["run", str(examples / name), *options])
+        code = main(["run", str(examples / name), *options])
         output = capsys.readouterr()
         return Outcome(code, output.out.splitlines(), output.err)
 

@@ -1,7 +1,7 @@
 """The whole engine against a naive model that stores every tuple tree, on random topologies.
 
 Each seed is a topology, its user code, its options and the way it is run; the model is :mod:`tests.oracle.witness`.
-``STORMLET_MODEL_SEEDS=from:to`` runs others than the default ones, for example ``0:5000``.
+``TESTS_MODEL_SEEDS=from:to`` runs others than the default ones, for example ``0:5000``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytest.register_assert_rewrite("tests.oracle.witness", "tests.oracle.actors", "t
 from tests.oracle.actors import SPOUTS, RandomBatchBolt  # noqa: E402
 from tests.oracle.cases import Case, Play, random_case  # noqa: E402
 
-FIRST, LAST = map(int, os.environ.get("STORMLET_MODEL_SEEDS", "0:150").split(":"))
+FIRST, LAST = map(int, os.environ.get("TESTS_MODEL_SEEDS", "0:150").split(":"))
 
 
 @pytest.fixture(autouse=True)

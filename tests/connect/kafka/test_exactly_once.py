@@ -67,7 +67,7 @@ def check(bodies: list[bytes], count: int) -> None:
 @pytest.mark.timeout(600)
 def test_a_process_that_is_killed_writes_each_row_once(real: Cluster, tmp_path: Path) -> None:
     """At random moments, in the middle of transactions."""
-    kills, count = int(os.environ.get("STORMLET_KILLS", "5")), 0
+    kills, count = int(os.environ.get("TESTS_KILLS", "5")), 0
     read, written = real.topic(), real.topic()
     for _ in range(kills):
         real.fill(read, range(count, count + 4000), partitions=4)

@@ -1,6 +1,6 @@
 """Processes that read changes and are killed at any moment: every committed one is seen, in its order.
 
-``STORMLET_KILLS=20 pytest -rP tests/connect/postgres/test_changes_kills.py`` kills more of them, and prints the counts.
+``TESTS_KILLS=20 pytest -rP tests/connect/postgres/test_changes_kills.py`` kills more of them, and prints the counts.
 """
 
 from __future__ import annotations
