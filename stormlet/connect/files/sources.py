@@ -12,7 +12,7 @@ import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import NotNegative, Positive, SourceOptions, checked
 from stormlet.connect.files.bookmark import Bookmark
 from stormlet.connect.files.folder import FolderFiles
 from stormlet.connect.files.opened import Opened, cells, lines, rows
@@ -27,6 +27,23 @@ from stormlet.errors import BrokerRefused
 T = TypeVar("T")
 
 Format = Literal["lines", "csv", "parquet"]
+
+
+class TailSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of :class:`Tail`, beside those of all sources."""
+
+    start: Literal["begin", "end"]
+    poll: Positive
+    linger: NotNegative
+
+
+class LinesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of :class:`Lines`, beside those of all sources."""
+
+    pattern: str | None
+    format: Format
+    follow: bool
+    poll: Positive
 
 
 class _Reading(Source[T]):
@@ -124,6 +141,7 @@ class Tail(_Reading[T]):
         the ``start`` of the file, or from its end. ``poll``: seconds between two looks. ``linger``: seconds for which a
         file that was renamed may still be written to."""
         super().__init__(path, bookmark, poll, as_, options)
+        checked(TailSettings(start=start, poll=poll, linger=linger))
         self._start = start
         self._linger = linger
 
@@ -187,6 +205,7 @@ class Lines(_Reading[T]):
         ``format="parquet"``, for ``"*.parquet"``, makes one of each row, too, and needs ``stormlet[parquet]``. A file
         that is damaged ends the run."""
         super().__init__(folder, bookmark, poll, as_, options)
+        checked(LinesSettings(pattern=pattern, format=format, follow=follow, poll=poll))
         self._format: Format = format
         self._pattern = pattern or ("*.parquet" if format == "parquet" else "*")
         self._follow = follow

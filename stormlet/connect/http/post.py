@@ -49,6 +49,15 @@ SHOWN: Final = 300
 TRIES: Final = 3
 
 
+class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the requests, as far as they are no functions."""
+
+    method: str
+    content_type: str
+    ca_file: str | None
+    insecure: bool
+
+
 class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the calls."""
 
@@ -88,6 +97,7 @@ class Post(Sink[T]):
         self.headers = headers
         self.path = path
         self.content_type = content_type
+        checked(RequestSettings(method=method, content_type=content_type, ca_file=ca_file, insecure=insecure))
         self.calls = checked(CallSettings(timeout=timeout, tries=tries))
         self.ca_file = ca_file
         self.insecure = insecure

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Unpack
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import SinkOptions, checked
 from stormlet.connect.kafka.producer import KafkaSinkSession, Outgoing
 from stormlet.connect.kafka.settings import (
     LOST_AFTER,
+    ClientOptions,
     Failures,
     Security,
     client_settings,
@@ -61,6 +62,7 @@ class Produce(Sink[T]):
         any broker after which this producer is given up and health says so; until then the client itself tries again,
         and writes nothing twice."""
         super().__init__(url, **options)
+        checked(ClientOptions(create=create, lost_after=lost_after))
         self.topic = topic
         self.key = key
         self.headers = headers

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 import msgspec
 
 from stormlet.connect.address import Address
+from stormlet.connect.driver.options import AtLeastOne, Positive
 from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
 
@@ -88,6 +89,20 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     """The mechanism; None: ``SCRAM-SHA-512`` if the URL has a user, else no authentication."""
     insecure: bool = False
     """Let a password go in the clear (``PLAIN`` without TLS), and do not verify certificates."""
+
+
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options that sources and sinks have in common, as far as they have bounds."""
+
+    create: AtLeastOne | None
+    lost_after: Positive
+
+
+class GroupOptions(ClientOptions, frozen=True, kw_only=True):
+    """Options of sources, as far as they have bounds."""
+
+    start: Literal["earliest", "latest"]
+    protocol: Literal["classic", "consumer"]
 
 
 def client_settings(

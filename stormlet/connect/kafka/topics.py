@@ -7,11 +7,12 @@ from typing import Any, Literal, TypeVar, Unpack, overload
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import SourceOptions, checked
 from stormlet.connect.kafka.session import KafkaSession
 from stormlet.connect.kafka.settings import (
     LOST_AFTER,
     Failures,
+    GroupOptions,
     Security,
     client_settings,
     creating,
@@ -112,6 +113,7 @@ class Topics(Source[T]):
         Raises :class:`~stormlet.errors.InvalidTopology` for settings that would break what is promised.
         """
         super().__init__(url, as_=as_, **options)
+        checked(GroupOptions(start=start, create=create, protocol=protocol, lost_after=lost_after))
         if isinstance(topics, str):
             raise InvalidTopology(f"topics={topics!r} must be a list, such as [{topics!r}]")
         self.topics = tuple(topics)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, Unpa
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import SinkOptions, checked
 from stormlet.connect.nats.connection import Connection, Tls, status_of
 from stormlet.connect.nats.jetstream import ApiError, JetStream
 from stormlet.connect.nats.stream import connected
@@ -48,6 +48,12 @@ class PubAck(msgspec.Struct):
     error: ApiError | None = None
 
 
+class PublishSettings(Tls, frozen=True, kw_only=True):
+    """Options of :class:`Publish`, beside those of all sinks."""
+
+    create: str | None
+
+
 class Publish(Sink[T]):
     """A subject that a stream of NATS JetStream keeps, as a sink: an input is acked when the stream has its message.
 
@@ -82,13 +88,21 @@ class Publish(Sink[T]):
         Raises :class:`~stormlet.errors.InvalidTopology` for a subject that nothing can be published to.
         """
         super().__init__(url, **options)
+        self._tls = checked(
+            PublishSettings(
+                create=create, ca_file=ca_file, insecure=insecure, certificate=certificate, key=key
+            )
+        )
+        if not (message_id is None or message_id == "origin" or callable(message_id)):
+            raise InvalidTopology(
+                f"message_id={message_id!r} is neither a function of the value nor 'origin'"
+            )
         if isinstance(subject, str) and not _is_subject(subject):
             raise InvalidTopology(f"nats.Publish: nothing can be published to the subject {subject!r}")
         self.subject = subject
         self._message_id: Callable[[T], str] | Literal["origin"] | None = message_id
         self._headers = headers
         self._create = create
-        self._tls = Tls(ca_file, insecure, certificate, key)
 
     @property
     def writes(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import SinkOptions, checked
 from stormlet.connect.postgres.batches import BatchSession, columns_of
 from stormlet.connect.postgres.connection import Tls, connected, quoted
 from stormlet.connect.postgres.table import check_queue
@@ -14,6 +14,12 @@ from stormlet.connect.session import ConnectContext, Item
 from stormlet.connect.sink import Sink
 
 T = TypeVar("T")
+
+
+class PutSettings(Tls, frozen=True, kw_only=True):
+    """Options of :class:`Put`, beside those of all sinks."""
+
+    create: bool
 
 
 class Put(Sink[T]):
@@ -37,7 +43,7 @@ class Put(Sink[T]):
         self.table = table
         self._key = key
         self._create = create
-        self._tls = Tls(ca_file, insecure)
+        self._tls = checked(PutSettings(ca_file, insecure, create=create))
 
     @property
     def writes(self) -> str:

@@ -8,12 +8,12 @@ from typing import Any, Final, TypeVar, Unpack
 import msgspec
 
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import SinkOptions, checked
 from stormlet.connect.postgres.batches import BatchSession, columns_of
 from stormlet.connect.postgres.connection import Connection, Tls, connected, quoted, translated
 from stormlet.connect.session import ConnectContext, Item
 from stormlet.connect.sink import Sink
-from stormlet.errors import BrokerRefused
+from stormlet.errors import BrokerRefused, InvalidTopology
 
 T = TypeVar("T")
 
@@ -45,10 +45,10 @@ class Upsert(Sink[T]):
         :class:`~stormlet.connect.postgres.queue.QueueSettings`."""
         super().__init__(url, **options)
         self.table = table
-        self._key = tuple(key)
-        self._columns = tuple(columns)
+        self._key = _listed("key", key)
+        self._columns = _listed("columns", columns)
         self._made = row
-        self._tls = Tls(ca_file, insecure)
+        self._tls = checked(Tls(ca_file, insecure))
 
     @property
     def writes(self) -> str:
@@ -111,6 +111,12 @@ class Upsert(Sink[T]):
             if isinstance(row, Mapping)
             else [getattr(row, name) for name in names]
         )
+
+
+def _listed(option: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str | bytes):
+        raise InvalidTopology(f"{option}={names!r} must be a list, such as [{names!r}]")
+    return tuple(names)
 
 
 def _name(column: str) -> str:

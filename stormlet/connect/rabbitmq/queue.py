@@ -16,7 +16,7 @@ import msgspec
 
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import Decode, Received
-from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.driver.options import Positive, SourceOptions, checked
 from stormlet.connect.rabbitmq.connection import (
     close,
     close_reason,
@@ -304,6 +304,14 @@ def _plain(value: object) -> str | bytes:
             return msgspec.json.encode(value, enc_hook=str).decode()
 
 
+class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of :class:`Queue`, beside those of all sources."""
+
+    rejects: bool
+    unique_ids: bool
+    consumer_timeout: Positive | None
+
+
 class Queue(Source[T]):
     """A queue of RabbitMQ as a source: classic or quorum, but no stream.
 
@@ -355,6 +363,7 @@ class Queue(Source[T]):
         for four fifths of it is given back. ``options`` are those of
         :class:`~stormlet.connect.driver.options.SourceSettings`."""
         super().__init__(url, as_=as_, **options)
+        checked(QueueSettings(rejects=rejects, unique_ids=unique_ids, consumer_timeout=consumer_timeout))
         self.decode = _legible(self.decode)
         self.queue = queue
         self.rejects = rejects

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
+import msgspec
+
 from stormlet.connect.address import Address
-from stormlet.connect.driver.options import SinkOptions
+from stormlet.connect.driver.options import AtLeastOne, SinkOptions, checked
 from stormlet.connect.redis.client import Client, Command, TlsOptions, check_address, connecting
 from stormlet.connect.redis.entries import BODY
 from stormlet.connect.redis.server import check_server, kind_of
@@ -24,6 +26,15 @@ FINAL = ("WRONGTYPE", "ERR ", "wrong number")
 """Beginnings of errors that a later attempt meets again."""
 NOT_NOW = ("NOREPLICAS", "MISCONF", "BUSY", "TRYAGAIN")
 """Beginnings of errors of a server that takes nothing now, as it has no disk, or too few replicas."""
+
+
+class AddSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of :class:`Add`, beside those of all sinks."""
+
+    body: str
+    max_length: AtLeastOne | None
+    ca_file: str | None
+    insecure: bool
 
 
 class Add(Sink[T]):
@@ -48,6 +59,7 @@ class Add(Sink[T]):
         oldest entries beyond so many, read or not. ``ca_file`` and ``insecure`` are those of
         :class:`~stormlet.connect.redis.stream.StreamSettings`."""
         super().__init__(url, **options)
+        checked(AddSettings(body=body, max_length=max_length, ca_file=ca_file, insecure=insecure))
         self.stream = stream
         self._body = body
         self._fields = fields

@@ -1,0 +1,88 @@
+"""Values that an option of a connector cannot have are refused where they are written, by its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stormlet import InvalidTopology
+from stormlet.connect import files, http, kafka, nats, postgres, rabbitmq, redis
+
+HERE = Path("here")
+queue: Callable[..., Any] = partial(rabbitmq.Queue, "amqp://mq", "orders")
+topics: Callable[..., Any] = partial(kafka.Topics, "kafka://k1", ["orders"], group="billing")
+produce: Callable[..., Any] = partial(kafka.Produce, "kafka://k1", "charges")
+tail: Callable[..., Any] = partial(files.Tail, HERE / "log", bookmark=HERE / "mark")
+lines: Callable[..., Any] = partial(files.Lines, HERE, bookmark=HERE / "mark")
+add: Callable[..., Any] = partial(redis.Add, "redis://r", "charges")
+publish: Callable[..., Any] = partial(nats.Publish, "nats://n", "charges.new")
+upsert: Callable[..., Any] = partial(postgres.Upsert, "postgresql://db/shop", "charges")
+put: Callable[..., Any] = partial(postgres.Put, "postgresql://db/shop", "charges")
+post: Callable[..., Any] = partial(http.Post, "http://shop")
+
+WRONG: list[tuple[Callable[..., Any], str, list[Any]]] = [
+    (queue, "consumer_timeout", [0, -1.0, math.nan, "1800"]),
+    (queue, "rejects", ["no", 1, None]),
+    (queue, "unique_ids", ["no", 1, None]),
+    (topics, "start", ["newest", None]),
+    (topics, "protocol", ["cooperative", None]),
+    (topics, "create", [0, -1, 1.5, "4", True]),
+    (topics, "lost_after", [0, -1.0, math.nan, "45", None]),
+    (produce, "create", [0, "4"]),
+    (produce, "lost_after", [0, math.nan]),
+    (tail, "start", ["End", None]),
+    (tail, "poll", [0, -1, math.nan, "1", None]),
+    (tail, "linger", [-1, math.nan, "1", None]),
+    (lines, "format", ["CSV", None]),
+    (lines, "poll", [0, math.nan]),
+    (lines, "pattern", [3]),
+    (lines, "follow", ["no", 1]),
+    (add, "max_length", [0, -1, 1.5, "10"]),
+    (add, "body", [None, 3]),
+    (add, "insecure", ["no"]),
+    (publish, "message_id", ["order", 3]),
+    (publish, "create", [True, ["CHARGES"]]),
+    (publish, "insecure", ["no"]),
+    (upsert, "key", ["id", b"id"]),
+    (upsert, "columns", ["id"]),
+    (upsert, "insecure", ["no"]),
+    (put, "create", ["no", 1]),
+    (post, "method", [None, 3]),
+    (post, "content_type", [None]),
+    (post, "insecure", ["no"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"), [(make, name, value) for make, name, values in WRONG for value in values]
+)
+def test_what_an_option_cannot_be_is_refused(make: Callable[..., Any], name: str, value: object) -> None:
+    """Otherwise a misspelt word was another choice, in silence, and a number failed long after."""
+    make()
+    with pytest.raises(InvalidTopology, match=f"^{name}"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (queue, {"consumer_timeout": None, "rejects": True, "unique_ids": True}),
+        (topics, {"start": "latest", "protocol": "consumer", "create": 4, "lost_after": 5}),
+        (tail, {"start": "end", "poll": 1, "linger": 0}),
+        (lines, {"format": "csv", "pattern": "*.csv", "follow": True, "poll": 0.5}),
+        (add, {"max_length": 10, "body": "b", "ca_file": HERE, "insecure": True}),
+        (publish, {"message_id": "origin", "create": "CHARGES", "ca_file": HERE}),
+        (publish, {"message_id": str}),
+        (upsert, {"key": ("id",), "columns": ["id", "what"]}),
+        (put, {"create": True}),
+        (post, {"method": "PUT", "content_type": "text/plain", "ca_file": HERE}),
+    ],
+)
+def test_what_an_option_can_be_is_taken(make: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Words, whole numbers of seconds, paths, functions, any sequence of names."""
+    make(**options)
