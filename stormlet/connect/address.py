@@ -105,7 +105,7 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
         user, inside = parts.username, parts.password
     except ValueError:
         raise _unreadable(where) from None
-    if "://" not in url or not parts.scheme or not (hosts or parts.path) or _is_torn(parts):
+    if "://" not in url or not parts.scheme or not (hosts or parts.path) or parts.fragment or _is_torn(parts):
         raise _unreadable(where)
     kept = password or (None if inside is None else Secret(unquote(inside)))
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -143,7 +143,11 @@ def _unreadable(where: str) -> InvalidTopology:
 
 def _host(text: str) -> tuple[str, int | None]:
     parts = urlsplit(f"//{text}")
-    return parts.hostname or "", parts.port
+    host = parts.hostname or ""
+    if any(map(str.isspace, host)):
+        raise ValueError("a host has no spaces")
+    host.encode("idna")  # which each client does later, and raises what it likes for one that cannot be
+    return host, parts.port
 
 
 def _server(host: str, port: int | None) -> str:

@@ -76,10 +76,16 @@ def test_brackets_of_a_password_are_no_address(url: str, password: str) -> None:
         "amqp://ann:1?sec=ret@mq/shop",
         "amqp://ann:p@secret?1@mq/shop",
         "amqp://ann:p@secret?1=2@mq/shop",
+        "amqp://mq/shop#secret",
+        "amqp://mq..secret/shop",
+        "amqp://mq,a secret/shop",
+        f"amqp://secret{'t' * 60}/shop",
+        "amqp://secret\ud800/shop",
     ],
 )
 def test_what_is_no_url_is_refused_without_showing_it(url: str) -> None:
-    """It may have a password in it, whose ``/``, ``#`` or ``?`` somebody has not encoded."""
+    """It may have a password in it, whose ``/``, ``#`` or ``?`` somebody has not encoded; or has a part that nobody
+    would heed, or a host that there cannot be."""
     with pytest.raises(InvalidTopology, match="'orders': the URL cannot be read") as refused:
         read_address(url, where="'orders'")
     assert "secret" not in str(refused.value)
