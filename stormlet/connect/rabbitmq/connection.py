@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT: Final = "15"
 """Seconds of silence, unless the URL has ``?heartbeat=``: after three times as many the connection is lost."""
+MOST_SECONDS: Final = 65_534
+"""The client takes more for no heartbeats at all."""
 SECONDS: Final = ("heartbeat", "timeout")
 OPTIONS: Final = (*SECONDS, "auth", "cadata", "cafile", "capath", "certfile", "keyfile", "no_verify_ssl")
 """The options of the client that the URL may have."""
@@ -40,8 +42,9 @@ async def connected(address: Address, name: str) -> ForgivingConnection:
     address.check_scheme("amqp", "amqps")
     address.check_rest(options=OPTIONS, path=True, several=True)
     for option in SECONDS:
-        if not address.options.get(option, "0").isdecimal():  # the client would take none for it
-            raise BrokerRefused(f"{address}: ?{option}= is a number of whole seconds")
+        given = address.options.get(option, "0")
+        if not given.isdecimal() or int(given) > MOST_SECONDS:  # the client would take none for it
+            raise BrokerRefused(f"{address}: ?{option}= is a number of whole seconds, {MOST_SECONDS} at most")
     if not address.host:
         raise BrokerRefused(f"{address}: the URL has no host")
     lost = ConnectionLost(f"{address} has no host")
@@ -76,8 +79,14 @@ async def _connected_to(host: str, port: int | None, address: Address, name: str
     with translated(address, connecting=True), _logged_by_us():
         # The client waits for ever for a host that accepts and then says nothing.
         async with asyncio.timeout(CONNECTS_WITHIN):
-            connection = ForgivingConnection(url)
-            await connection.connect()  # pyright: ignore[reportUnknownMemberType] - its decorator has none
+            try:
+                connection = ForgivingConnection(url)
+                await connection.connect()  # pyright: ignore[reportUnknownMemberType] - its decorator has none
+            except ValueError as error:
+                if isinstance(error, OSError):  # of a certificate
+                    raise
+                words = scrubbed(str(error), address.secrets)
+                raise BrokerRefused(f"{address}: the client cannot use the URL: {words}") from None
             return connection
 
 
@@ -141,7 +150,11 @@ def _refusal(error: BaseException, address: Address) -> str:
     from aiormq import exceptions
 
     match error:
-        case exceptions.AuthenticationError() | exceptions.ProbableAuthenticationError():
+        case exceptions.AuthenticationError():
+            # Its text has the ways of both sides.
+            way = address.options.get("auth", "plain")
+            return f"?auth={way} is not among the ways to log in ({scrubbed(str(error), address.secrets)})"
+        case exceptions.ProbableAuthenticationError():
             said = scrubbed(str(error), address.secrets)
             return f"wrong user or password for {address.user or 'guest'!r} ({said})"
         case exceptions.ChannelNotFoundEntity() | exceptions.ChannelAccessRefused():

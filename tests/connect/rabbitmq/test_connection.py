@@ -94,6 +94,24 @@ async def test_a_missing_queue_is_refused(broker: Broker) -> None:
     assert "no queue 'nowhere' in vhost '/'" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ("/?heartbeat=65535", "?heartbeat= is a number of whole seconds, 65534 at most"),
+        ("/?heartbeat=x", "?heartbeat= is a number of whole seconds, 65534 at most"),
+        ("/?auth=foo", "?auth=foo is not among the ways to log in"),
+        ("/?cadata=abc", "the client cannot use the URL: Incorrect padding"),
+        (f"/{'x' * 300}", "the client cannot use the URL: Max length exceeded for virtual_host"),
+    ],
+    ids=["heartbeat", "no heartbeat", "auth", "cadata", "virtual host"],
+)
+async def test_a_part_of_the_url_that_cannot_be_is_refused(broker: Broker, rest: str, words: str) -> None:
+    """The client takes no heartbeats at all for a number that is too large, and raises what it likes for others."""
+    error = await error_at(f"amqp://guest:guest@{HOST}:{broker.port}{rest}")
+    assert isinstance(error, BrokerRefused)
+    assert words in str(error)
+
+
 async def test_a_port_without_tls_is_refused(broker: Broker) -> None:
     """With the way out."""
     error = await error_at(f"amqps://guest:guest@{HOST}:{broker.port}/")
