@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 
 from stormlet import InvalidTopology
 from stormlet.connect import files, http, kafka, nats, postgres, rabbitmq, redis
+from stormlet.connect.address import read_address
+from stormlet.connect.secrets import Secret
+from stormlet.errors import BrokerRefused
+from tests.connect.sessions import context
 
 HERE = Path("here")
 queue: Callable[..., Any] = partial(rabbitmq.Queue, "amqp://mq", "orders")
@@ -86,3 +91,24 @@ def test_what_an_option_cannot_be_is_refused(make: Callable[..., Any], name: str
 def test_what_an_option_can_be_is_taken(make: Callable[..., Any], options: dict[str, Any]) -> None:
     """Words, whole numbers of seconds, paths, functions, any sequence of names."""
     make(**options)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("make", [topics, produce])
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ({"nonsense": 1}, 'No such configuration property: "nonsense"'),
+        ({"socket.timeout.ms": "soon"}, 'Invalid value for configuration property "socket.timeout.ms"'),
+        ({"debug": Secret("hunter2")}, r'Invalid value "\*\*\*" for configuration property "debug"'),
+        ({"stats_cb": 5}, "client=: expected stats_cb property as a callable"),
+    ],
+    ids=["name", "value", "secret", "type"],
+)
+async def test_a_setting_that_the_client_of_kafka_does_not_take_fails_the_start(
+    make: Callable[..., Any], client: dict[str, Any], words: str
+) -> None:
+    """In words, without the secret that one may be."""
+    with pytest.raises(BrokerRefused, match=f"kafka://k1: {words}") as refused:
+        await make(client=client).connect(read_address("kafka://k1", where="here"), context())
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from stormlet.connect.kafka.settings import Create, Failures, greet, logger, missing_client
+from stormlet.connect.kafka.settings import Create, Failures, greet, logger, made, missing_client
 from stormlet.connect.session import DONE, Item, Written
 from stormlet.errors import ConnectionLost, ConnectorError
 
@@ -173,7 +173,7 @@ class KafkaSinkSession:
             from confluent_kafka import Producer
         except ImportError:
             raise missing_client() from None
-        return Producer({**self._settings, "error_cb": self._failures.note})
+        return made(Producer, {**self._settings, "error_cb": self._failures.note}, self._failures)
 
     def _look_at_brokers(self) -> None:
         from confluent_kafka import KafkaException

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from stormlet.connect.kafka.ahead import Ahead
 from stormlet.connect.kafka.partitions import Fronts, Partitions, Place
 from stormlet.connect.kafka.polling import Polling
-from stormlet.connect.kafka.settings import Create, Failures, missing_client
+from stormlet.connect.kafka.settings import Create, Failures, made, missing_client
 from stormlet.connect.kafka.share import Share
 from stormlet.connect.session import Delivery, Settlement, SourceContext
 
@@ -70,7 +70,7 @@ class KafkaSession:
         except ImportError:
             raise missing_client() from None
         callbacks = {"error_cb": self._failures.note, "on_commit": self._partitions.on_commit}
-        return Consumer({**self._settings, **callbacks})
+        return made(Consumer, {**self._settings, **callbacks}, self._failures)
 
     # The face of sessions.
 

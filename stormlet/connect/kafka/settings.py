@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka import KafkaError
     from confluent_kafka.cimpl import NewTopic
+
+T = TypeVar("T")
 
 LOST_AFTER: Final = 45.0
 """Seconds without any broker after which a connection is lost: the session timeout of groups."""
@@ -219,6 +221,19 @@ class Failures:
             raise type(self.refused)(str(self.refused))
         if self._down is not None and monotonic() - self._down > self._lost_after:
             raise ConnectionLost(f"{self.where}: no broker can be reached; {self.last}")
+
+
+def made(make: Callable[[dict[str, Any]], T], settings: dict[str, Any], failures: Failures) -> T:
+    """Make a consumer or a producer. Raises :class:`~stormlet.errors.BrokerRefused` for a setting that cannot be, which
+    is one of the user's."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return make(settings)
+    except KafkaException as exception:
+        raise BrokerRefused(failures.words(exception.args[0])) from None
+    except (TypeError, ValueError) as error:
+        raise BrokerRefused(f"{failures.where}: client=: {error}") from None
 
 
 class Client(Protocol):

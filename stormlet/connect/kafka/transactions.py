@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stormlet.connect.kafka.produce import producer_settings
 from stormlet.connect.kafka.producer import Outgoing
-from stormlet.connect.kafka.settings import Create, Failures, greet, missing_client
+from stormlet.connect.kafka.settings import Create, Failures, greet, made, missing_client
 from stormlet.core.state.outgoing import Epoch
 from stormlet.errors import BrokerGivenUp, ConnectionLost, ConnectorError
 
@@ -78,11 +78,12 @@ class Transactions:
         except ImportError:
             raise missing_client() from None
         ours = {"error_cb": self._failures.note, "transactional.id": self._name}
-        self._producer = Producer({**producer_settings(self._settings), **ours})
+        self._producer = made(Producer, {**producer_settings(self._settings), **ours}, self._failures)
         greet(self._producer, self._failures, [self._topic], self._create)
         self._try(partial(self._producer.init_transactions, BEGINNING))
         reading = {"enable.auto.commit": False, "isolation.level": "read_committed"}
-        self._notes = Consumer({**self._settings, **reading, "group.id": self._name})
+        notes = {**self._settings, **reading, "group.id": self._name}
+        self._notes = made(Consumer, notes, self._failures)
         self._group = self._notes.consumer_group_metadata()
         self.last = self._note()
 
