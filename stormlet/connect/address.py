@@ -25,6 +25,8 @@ SETTINGS: dict[str, Mapping[str, Any]] = {}
 CONNECTION_SETTINGS: Final = ("url", "password_file", "password_env")
 """The values that may stand there."""
 
+NO_TEXT: Final = "it is no text in UTF-8"
+
 _AROUND_HOSTS: Final = re.compile(r"([^/?#]*//(?:[^/?#]*@)?)([^/?#]*)(.*)", re.DOTALL)
 """What is before the hosts of a URL, they, and what is behind them."""
 
@@ -103,11 +105,11 @@ def read_address(url: str, *, where: str, password: Secret | None = None) -> Add
         parts, servers = _split(url)
         hosts = tuple(_host(each) for each in servers.split(",") if each)
         user, inside = parts.username, parts.password
+        kept = password or (None if inside is None else Secret(unquote(inside)))
     except ValueError:
         raise _unreadable(where) from None
     if "://" not in url or not parts.scheme or not (hosts or parts.path) or parts.fragment or _is_torn(parts):
         raise _unreadable(where)
-    kept = password or (None if inside is None else Secret(unquote(inside)))
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path.removeprefix("/")) if hosts else unquote(parts.path)
     name = None if user is None else unquote(user)
@@ -178,12 +180,14 @@ def _password(component: str, settings: Mapping[str, Any]) -> Secret | None:
     if (path := settings.get("password_file")) is not None:
         try:
             return Secret.from_file(path)
-        except (OSError, UnicodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else NO_TEXT
             raise InvalidTopology(f"{where.format('file')}: {path} cannot be read: {why}") from None
     if (name := settings.get("password_env")) is not None:
         try:
             return Secret.from_environment(name)
         except KeyError:
             raise InvalidTopology(f"{where.format('env')}: the environment has no variable {name}") from None
+        except ValueError:
+            raise InvalidTopology(f"{where.format('env')}: {name} cannot be read: {NO_TEXT}") from None
     return None

@@ -19,16 +19,22 @@ class Secret:
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
+        """Raise :class:`ValueError` for a text that UTF-8 cannot express, as each client would do with a text of it."""
+        if text.encode("utf-8", "replace").decode() != text:
+            raise ValueError("a secret must be a text in UTF-8")
         self._text = text
 
     @classmethod
     def from_file(cls, path: str | Path) -> Secret:
-        """Read it from a file, without the line end. Raises :class:`OSError`."""
-        return cls(Path(path).read_text("utf-8").rstrip("\r\n"))
+        """Read it from a file, without the line end. Raises :class:`OSError`, and :class:`ValueError` for one that is
+        no text in UTF-8."""
+        # Python's own error for such bytes would have all of them.
+        return cls(Path(path).read_text("utf-8", "surrogateescape").rstrip("\r\n"))
 
     @classmethod
     def from_environment(cls, name: str) -> Secret:
-        """Read it from an environment variable. Raises :class:`KeyError`."""
+        """Read it from an environment variable. Raises :class:`KeyError`, and :class:`ValueError` for one that is no
+        text in UTF-8."""
         return cls(os.environ[name])
 
     def reveal(self) -> str:

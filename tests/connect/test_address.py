@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
+from collections.abc import Callable
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -127,11 +128,37 @@ def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda file: Secret("hunter2\udcff"),
+        lambda file: Secret.from_file(file),
+        lambda file: Secret.from_environment("BYTES"),
+        lambda file: read_address("kestrel://ann:hunter2\udcff@mq", where="'orders'"),
+    ],
+    ids=["code", "file", "environment", "URL"],
+)
+def test_a_secret_that_is_no_text_is_refused_without_showing_it(
+    make: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own error for bytes that are no UTF-8 has all of the text, and shows it in its repr."""
+    monkeypatch.setenv("BYTES", "hunter2\udcff")
+    (tmp_path / "p").write_bytes(b"hunter2\xff")
+    with pytest.raises((ValueError, InvalidTopology)) as refused:
+        make(tmp_path / "p")
+    assert "hunter2" not in f"{refused.value!r} {refused.value.__context__!r} {refused.value.__cause__!r}"
+    assert "UTF-8" in str(refused.value) or "cannot be read" in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"password_file": "/nowhere/p"}, r"password_file of .*: /nowhere/p cannot be read: No such file"),
         ({"password_file": "/"}, r"password_file of .*: / cannot be read: Is a directory"),
         ({"password_file": sys.executable}, r"password_file of .* cannot be read: it is no text"),
+        (
+            {"password_env": "BYTES"},
+            r"password_env of \[connect.orders\] .*: BYTES cannot be read: it is no text in UTF-8",
+        ),
         ({"password_env": "NOWHERE"}, r"password_env of \[connect.orders\] .* no variable NOWHERE"),
         ({"url": "no url"}, r"'orders': the URL cannot be read; it has the form"),
     ],
@@ -141,6 +168,7 @@ def test_an_address_that_cannot_be_made_fails_the_start_in_words(
 ) -> None:
     """They are said as they are, without the name of a class or a method."""
     monkeypatch.setitem(SETTINGS, "orders", settings)
+    monkeypatch.setenv("BYTES", "hunter2\udcff")  # as Python has a byte that is no UTF-8
     topology = Topology("orders")
     topology.spout("orders", kestrel.Queue("kestrel://q1", "orders"))
 
