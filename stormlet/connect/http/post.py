@@ -30,6 +30,7 @@ from stormlet.connect.address import Address
 from stormlet.connect.driver.options import AtLeastOne, Positive, SinkOptions, checked
 from stormlet.connect.http.answers import Answer, Meaning, meaning_of, seconds_of
 from stormlet.connect.http.idempotency import key_of
+from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.connect.session import DONE, Item, SinkContext, Written
 from stormlet.connect.sink import Sink
 from stormlet.core.settlement.reconnects import ReconnectPolicy
@@ -131,9 +132,8 @@ def _client(sink: Post[Any], address: Address) -> aiohttp.ClientSession:
     headers, secret = {"User-Agent": "stormlet"}, address.password
     if secret is not None and address.user is None:
         headers["Authorization"] = f"Bearer {secret.reveal()}"
-    elif address.user is not None:
-        login = f"{address.user}:{'' if secret is None else secret.reveal()}"
-        headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+    for login in _login(address):
+        headers["Authorization"] = f"Basic {login}"
     settings = sink.settings
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=settings.size * settings.at_once, ssl=verified),
@@ -141,6 +141,14 @@ def _client(sink: Post[Any], address: Address) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
     )
+
+
+def _login(address: Address) -> list[str]:
+    """The user and the password of a URL as they are sent; none without a user."""
+    if address.user is None:
+        return []
+    login = f"{address.user}:{'' if address.password is None else address.password.reveal()}"
+    return [b64encode(login.encode()).decode()]
 
 
 class PostSession:
@@ -151,6 +159,7 @@ class PostSession:
     ) -> None:
         self._sink = sink
         self._address = address
+        self._secrets = [*address.secrets, *map(Secret, _login(address))]
         self._context = context
         self._client = client
         path, mark, query = address.target.partition("?")
@@ -263,14 +272,24 @@ class PostSession:
                 if meaning is Meaning.DONE:
                     await _read_out(response.content)
                     return Answer(meaning, "")
-                said = (await response.content.read(SHOWN)).decode(errors="replace")
+                said = await self._quoted(response.content)
         except aiohttp.InvalidURL:
             return Answer(Meaning.NEVER, "the path makes no URL")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return Answer(Meaning.AWAY, self._silence(error))
-        words = f"answers {response.status} {response.reason or ''}".rstrip()
+        words = scrubbed(f"answers {response.status} {response.reason or ''}".rstrip(), self._secrets)
         words += f": {json.dumps(said)}" if said else ""
         return Answer(meaning, words, seconds_of(response.headers.get("Retry-After"), time.time()))
+
+    async def _quoted(self, content: aiohttp.StreamReader) -> str:
+        """Return the begin of an answer, which may repeat what was sent to log in, without that (law R9)."""
+        longest = 3 * max(
+            (len(secret.reveal().encode()) for secret in self._secrets), default=0
+        )  # as in a URL
+        said = await content.read(SHOWN + longest)
+        text = scrubbed(said.decode(errors="replace"), self._secrets)
+        # Of a secret that is cut off the begin is not known as such.
+        return (text if content.at_eof() else text[: max(0, len(text) - longest)])[:SHOWN]
 
     def _silence(self, error: Exception) -> str:
         if isinstance(error, TimeoutError) and not str(error):

@@ -276,6 +276,31 @@ async def test_a_secret_is_sent_and_never_shown(
     assert "hunter2" not in "\n".join(seen)
 
 
+@pytest.mark.parametrize("before", [0, 280, 295])
+@pytest.mark.parametrize(
+    ("url", "password"),
+    [("http://shop:{}@127.0.0.1:{}/", None), ("http://127.0.0.1:{1}/", Secret("hunter2-hunter2"))],
+    ids=["user", "token"],
+)
+async def test_a_service_that_repeats_the_secret_is_not_quoted_with_it(
+    service: Service, url: str, password: Secret | None, before: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one does that answers with the headers of a request that it does not like; nor with the begin of it, where the
+    quotation ends."""
+
+    def repeat(body: str, time: int) -> web.Response:
+        sent = service.calls[-1][1]["Authorization"]
+        return web.Response(status=400, text=f"{'x' * before}{sent} is not what I like")
+
+    service.answer = repeat
+    sink = http.Post[int](url.format("hunter2-hunter2", service.port), password=password)
+    sent = await Sent(service, [1], sink).done()
+    said = f"{sent.letters!r} {caplog.text}"
+    assert "answers 400 Bad Request" in said
+    assert "hunter" not in said
+    assert "c2hvcDpodW50" not in said
+
+
 async def test_a_service_that_says_nothing_fails_the_start() -> None:
     """A black hole accepts connections, too."""
     kept = list[asyncio.StreamWriter]()
