@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stormlet import Topology
+from stormlet import DeadLetter, Topology
 from stormlet.connect.address import Address
-from stormlet.connect.session import Capabilities, Session, SourceContext
+from stormlet.connect.session import (
+    Capabilities,
+    Item,
+    Session,
+    SinkContext,
+    SinkSession,
+    SourceContext,
+    Written,
+)
+from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import twin
@@ -44,6 +54,35 @@ class MyQueue(Source[bytes]):
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         raise AssertionError("there is no such broker")
+
+
+class MySink(Sink[str]):
+    """A sink at a broker that says too much; it is its own session."""
+
+    @property
+    def writes(self) -> str:
+        return "orders"
+
+    async def begin(self, address: Address, context: SinkContext) -> SinkSession:
+        return self
+
+    async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+        return [Written("not with hunter2", permanent=True)] * len(items)
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.mark.simulated_time
+async def test_a_reason_has_no_secret(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a broker says of a value (law R9)."""
+    letters = list[DeadLetter]()
+    topology = Topology("third")
+    topology.bolt("tell", MySink("mybroker://ann:hunter2@host"), topology.spout("orders", ["1"]).shuffle())
+    async with topology.run(dead_letters=letters.append):
+        await sim.advance(seconds=1)
+    assert [letter.failure.reason for letter in letters] == ["not with ***"]
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.usefixtures("_installed")

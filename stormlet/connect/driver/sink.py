@@ -11,6 +11,7 @@ from stormlet.connect.driver.connecting import LOSSES, Connecting, leave
 from stormlet.connect.driver.context import SinkTask, consumer_name, random_of
 from stormlet.connect.driver.options import SinkSettings
 from stormlet.connect.driver.status import Status
+from stormlet.connect.secrets import scrubbed
 from stormlet.connect.session import Item, SinkContext, SinkSession, Written
 from stormlet.core.tuples import Tuple
 from stormlet.errors import BrokerGivenUp
@@ -95,7 +96,7 @@ class SinkBolt(BatchBolt[T, None]):
         for tup, each in zip(tups, written, strict=True):
             if each.reason:
                 self._status.rejected += each.permanent
-                out.fail(tup, each.reason, permanent=each.permanent)
+                out.fail(tup, scrubbed(each.reason, self._address.secrets), permanent=each.permanent)
         self._status.settled += sum(not each.reason for each in written)
 
     async def _settled(self, items: Sequence[Item]) -> Sequence[Written]:
