@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from stormlet import InvalidTopology
+from stormlet import InvalidTopology, StartFailed, Topology
 from stormlet.connect import files, http, kafka, nats, postgres, rabbitmq, redis
 from stormlet.connect.address import read_address
 from stormlet.connect.secrets import Secret
 from stormlet.errors import BrokerRefused
+from stormlet.testing import Simulation
+from stormlet.testing.brokers import twin
 from tests.connect.sessions import context
 
 HERE = Path("here")
@@ -112,3 +114,27 @@ async def test_a_setting_that_the_client_of_kafka_does_not_take_fails_the_start(
     with pytest.raises(BrokerRefused, match=f"kafka://k1: {words}") as refused:
         await make(client=client).connect(read_address("kafka://k1", where="here"), context())
     assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (
+            redis.Stream("redis://r", "orders", group="billing", lease=7200),
+            "a lease of 7200 s is longer than max_hold=3600, for which a message is held; raise max_hold",
+        ),
+        (
+            nats.Stream("nats://n", "ORDERS", consumer="billing", settle_every=31),
+            "settle_every=31 is longer than the lease of 30 s, which runs out meanwhile: messages that are done come",
+        ),
+    ],
+    ids=["max_hold", "settle_every"],
+)
+async def test_what_a_lease_does_not_allow_fails_the_start(source: Any, words: str, sim: Simulation) -> None:
+    """Messages would come again and again: a lease is renewed no more when its message is done."""
+    topology = Topology("leased")
+    topology.spout("orders", source)
+    with twin(source.url), pytest.raises(StartFailed, match=words):
+        async with topology.run():
+            await sim.advance(seconds=1)

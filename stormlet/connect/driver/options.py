@@ -119,6 +119,23 @@ def source_settings(options: SourceOptions) -> SourceSettings:
     return settings
 
 
+def check_lease(settings: SourceSettings, rules: Capabilities) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for options by which leases would always run out (law R4)."""
+    lease, gathering = rules.lease, settings.gathering(rules)
+    if lease is None:
+        return
+    if lease > settings.max_hold:
+        raise InvalidTopology(
+            f"a lease of {lease:g} s is longer than max_hold={settings.max_hold:g}, for which a message is held; raise "
+            "max_hold, or lower the lease"
+        )
+    if gathering > lease:  # which is renewed no more when the message is done
+        raise InvalidTopology(
+            f"settle_every={gathering:g} is longer than the lease of {lease:g} s, which runs out meanwhile: messages "
+            "that are done come again; lower settle_every"
+        )
+
+
 def _check_order(ordered_by: Callable[[Any], Hashable] | None) -> None:
     """Refuse what would give another key for each message."""
     if fault := not_at_once(ordered_by):

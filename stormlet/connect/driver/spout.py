@@ -33,7 +33,7 @@ from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.intake import Held
 from stormlet.connect.driver.numbers import Numbers
-from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.options import SourceSettings, check_lease
 from stormlet.connect.driver.overdue import Overdue
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.reading import Reading
@@ -115,6 +115,7 @@ class SourceSpout(ReliableSpout[T]):
         self._address = found_address(context.component, self._source.url, self._settings.password)
         if context.is_durable and self.resumable:
             self._resume = {str(place): str(last) for place, last in context.resume.items()}
+        check_lease(self._settings, self._rules)
         self._make_parts(context, out)
         context.show_connection(self._connection)
         await self._serving.begin()
