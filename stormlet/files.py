@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from threading import Lock
+from weakref import WeakSet
 
 if sys.platform != "win32":
     import fcntl
@@ -16,6 +17,9 @@ DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (er
 
 _turn = Lock()
 """Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
+
+_taken: WeakSet[FileClaim] = WeakSet()
+"""The claims of this process that have their locks."""
 
 
 def sync(path: Path) -> None:
@@ -48,6 +52,9 @@ class FileClaim:
 
     It locks a file next to it. The kernel releases the lock when the process dies, however it does; the file stays. On
     Windows nothing is locked.
+
+    A process that this one forks, such as a worker of a pool, has the open file as well, and would keep the lock for as
+    long as it lives: it closes the file at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,6 +72,8 @@ class FileClaim:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.ftruncate(handle, 0)
                 os.write(handle, b"%d\n" % os.getpid())
+                self._handle = handle
+                _taken.add(self)
         except BlockingIOError as error:
             raise Claimed(_holder(handle)) from error
         except OSError as error:
@@ -72,16 +81,35 @@ class FileClaim:
             if error.errno in DISK_IS_FULL:
                 raise
             raise NotLockable(f"{self._path} cannot be locked: {error}") from error
-        self._handle = handle
 
     def release(self) -> None:
         """Release the lock."""
+        # By itself, as a process that was forked a moment ago may still have the file open.
+        if sys.platform != "win32" and self._handle is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the file, and leave the lock to the process that has taken it."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)
 
     def __del__(self) -> None:
         self.release()  # of a start that was cancelled while a thread took it
+
+
+def _let_go() -> None:
+    """In a process that was forked: have it hold no lock of the one that it came from, nor the turn of a thread."""
+    for claim in _taken:
+        claim.forget()
+    _taken.clear()
+    _turn.release()
+
+
+if sys.platform != "win32":
+    # No fork comes between a lock and its note here.
+    os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_let_go)
 
 
 def _holder(handle: int) -> str:

@@ -107,6 +107,7 @@ SLOW = frozenset(
         "state/rocksdb/test_everywhere.py",
         "state/rocksdb/test_refusals.py::test_a_run_of_another_process",
         "state/test_refusals.py::test_a_run_of_another_process",
+        "state/test_refusals.py::test_a_process_that_a_run_has_forked_holds_no_file",
         "test_acceleration.py",
         "test_exports.py::test_a_first_run_imports_nothing",
         "test_exports.py::test_importing_stormlet_loads_no_edge",

@@ -287,6 +287,40 @@ def test_a_run_of_another_process(tmp_path: Path) -> None:
     StateFile(path, "words").close()
 
 
+FORK = """
+import os, sys, time
+from stormlet.state.sqlite.file import StateFile
+file, (begins, begun) = StateFile(sys.argv[1], "words"), os.pipe()
+child = os.fork()
+if not child:
+    os.write(begun, b"1")
+    os.dup2(begun, 1)
+    time.sleep(60)
+if len(sys.argv) > 2:
+    file.close()
+    file = StateFile(sys.argv[1], "words")
+os.read(begins, 1)
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("again", [(), ("again",)], ids=["killed", "closed"])
+def test_a_process_that_a_run_has_forked_holds_no_file(tmp_path: Path, again: tuple[str, ...]) -> None:
+    """A pool of processes, as a bolt may have one, may live longer than the run, and after a kill than its process."""
+    path = tmp_path / "words.state"
+    command = [sys.executable, "-c", FORK, path, *again]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline() or 0)
+        assert child
+        process.send_signal(signal.SIGKILL)
+    try:
+        StateFile(path, "words").close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could tell two runs apart there."""
 
