@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from types import FunctionType
 from typing import (
     Annotated,
     Any,
@@ -59,9 +60,17 @@ def compared_fields(record: type) -> tuple[str, ...]:
 
 
 def compares_fields(cls: type) -> bool:
-    """Return True if the class itself, not one of its bases, is a dataclass with ``eq=True``."""
+    """Return True if the class itself, not one of its bases, is a dataclass with ``eq=True`` and the ``==`` that
+    follows from it."""
     parameters = cls.__dict__.get("__dataclass_params__")
-    return parameters is not None and bool(parameters.eq)
+    return parameters is not None and bool(parameters.eq) and not defines_equality(cls)
+
+
+def defines_equality(cls: type) -> bool:
+    """Return True if the class itself, not one of its bases, has an ``__eq__`` that its author has written."""
+    written = cls.__dict__.get("__eq__")
+    # A dataclass keeps one that is there, and makes another from a text.
+    return isinstance(written, FunctionType) and written.__code__.co_filename != "<string>"
 
 
 def keys_of(cls: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

@@ -139,6 +139,19 @@ class CaselessData:
         return isinstance(other, CaselessData) and self.word.lower() == other.word.lower()
 
 
+@dataclass(frozen=True)
+class CaselessRecord:
+    """``dataclass`` leaves an ``==`` as it is that stands there, though it says ``eq=True``."""
+
+    word: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CaselessRecord) and self.word.lower() == other.word.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.word.lower())
+
+
 @dataclass
 class Labelled(str):
     """Two of these are equal if their labels are, whatever their text."""
@@ -515,6 +528,7 @@ def test_the_refused_part_of_a_key_is_named(wrap: Callable[[object], object]) ->
         (Caseless("Cow"), "Caseless"),
         (CaselessStruct("Cow"), "CaselessStruct"),
         (CaselessData("Cow"), "CaselessData"),
+        (CaselessRecord("Cow"), "CaselessRecord"),
         (Counter("cow"), "collections.Counter"),
     ],
 )
