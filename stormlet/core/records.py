@@ -34,6 +34,9 @@ AS_WRITTEN: Final[Any] = (
 )
 """The format that raises nothing. From Python 3.14 on, annotations are evaluated when they are read."""
 
+GENERATED: Final = ("<string>", "<attrs generated ")
+"""Beginnings of the names of files that the code of dataclasses and attrs classes seems to come from."""
+
 
 def is_record(thing: object) -> TypeGuard[type]:
     """Return True for a record class."""
@@ -69,8 +72,8 @@ def compares_fields(cls: type) -> bool:
 def defines_equality(cls: type) -> bool:
     """Return True if the class itself, not one of its bases, has an ``__eq__`` that its author has written."""
     written = cls.__dict__.get("__eq__")
-    # A dataclass keeps one that is there, and makes another from a text.
-    return isinstance(written, FunctionType) and written.__code__.co_filename != "<string>"
+    # A dataclass keeps one that is there, and makes another from a text, as attrs does.
+    return isinstance(written, FunctionType) and not written.__code__.co_filename.startswith(GENERATED)
 
 
 def keys_of(cls: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:

@@ -120,17 +120,22 @@ _ODD: Final = (inspect.AnyType, inspect.CustomType, inspect.RawType, inspect.Ext
 """Types of which a part would not come back as it was."""
 
 
-def first_part(info: object, kinds: tuple[type, ...], seen: list[object] | None = None) -> object:
+def first_part(
+    info: object,
+    kinds: tuple[type, ...],
+    seen: list[object] | None = None,
+    leave_out: Callable[[object], bool] | None = None,
+) -> object:
     """Return the first of these kinds of types, as :mod:`msgspec.inspect` has them, within a type; None if it has
-    none."""
+    none. ``leave_out`` says which ones do not count, only what is within them."""
     seen = [] if seen is None else seen
-    if isinstance(info, kinds):
+    if isinstance(info, kinds) and (leave_out is None or not leave_out(info)):
         return info
     if any(info is each for each in seen):
         return None
     seen.append(info)
     for part in _parts(info):
-        found = first_part(part, kinds, seen)
+        found = first_part(part, kinds, seen, leave_out)
         if found is not None:
             return found
     return None

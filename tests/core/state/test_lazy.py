@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from itertools import pairwise
 from random import Random
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -50,6 +53,12 @@ SCALAR = st.none() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=Fals
 KEY = st.recursive(SCALAR, lambda inner: st.tuples(inner, inner), max_leaves=3)
 KEYS = ["a", "a", 1, 1.0, True, ("b", 2), ("b", 2.0), "c"]
 WORDS = "uvwxyz"
+
+
+class Word(Enum):
+    """A key that is a member."""
+
+    COW = "cow"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -327,12 +336,81 @@ def test_what_does_not_decode_fails_the_start() -> None:
     assert dict(Committed(upgraded)) == {"a": 3}
 
 
-@pytest.mark.parametrize("kind", [Decimal, tuple[str, Decimal], time, frozenset[int]])
+class Region(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The default is left out of the bytes of one, and an equal text that was read is not."""
+
+    shop: str
+    name: str = "europe"
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Of two that are equal the notes may differ."""
+
+    name: str
+    note: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Caseless:
+    """Two are equal whose letters are."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Caseless) and self.name.lower() == other.name.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.name.lower())
+
+
+class Sized(NamedTuple):
+    """A record with one inside of which equal ones may have other bytes."""
+
+    size: int
+    noted: Noted
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Decimal, tuple[str, Decimal], time, frozenset[int], Region, Noted, Caseless, Sized, Region | None],
+)
 def test_keys_of_which_equal_ones_have_other_bytes_are_refused(kind: Any) -> None:
     """The state is named, and the ways out."""
     for declared in (Declared("value", int, key=kind), Declared("map", int, kind, str)):
         with pytest.raises(StateUnusable, match=r"state 'count.total' has keys of type .*; group by a str"):
             lazy(declared, KeptInMemory())
+
+
+class Labelled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is left out of its bytes is equal to itself alone."""
+
+    name: str
+    is_new: bool = False
+    label: str | None = None
+    number: int = 1
+    note: str = ""
+
+
+class Listed(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
+    """Nothing is left out of its bytes."""
+
+    name: str = "a name"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A record as most are."""
+
+    name: str
+    number: int = 300
+
+
+@pytest.mark.parametrize("kind", [Labelled, Listed, Plain, Place, tuple[Plain, Word], UUID])
+def test_keys_of_which_equal_ones_have_the_same_bytes_are_taken(kind: Any) -> None:
+    """Records too."""
+    for declared in (Declared("value", int, key=kind), Declared("map", int, kind, str)):
+        lazy(declared, KeptInMemory())
 
 
 SAME: list[tuple[object, ...]] = [
@@ -342,6 +420,7 @@ SAME: list[tuple[object, ...]] = [
     (("a", 1), ("a", 1.0), ["a", True]),
     (datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 14, tzinfo=timezone(timedelta(hours=2)))),
     (Place("x", 1), Place("x", 1.0)),
+    (Labelled("x"), Labelled("x", bool(0), None, int("1"), str(b"", "ascii"))),
 ]
 
 

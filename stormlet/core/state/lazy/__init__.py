@@ -11,6 +11,7 @@ What it changes is among what the last epoch has written, which is asked before 
 
 Reading order::
 
+    ambiguous    types of keys that a store could not tell apart
     reading      the entries of a state in a store, as the state is declared
     value_table  one value for each key
     maps         the entries of one map or list, as far as they are known

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
-
-from msgspec import inspect
+from typing import Any, TypeAlias, cast
 
 from stormlet.core.state.blobs import bytes_of_entries, cut_into_blobs
-from stormlet.core.state.codecs import Keys, Values, first_part, words_of
+from stormlet.core.state.codecs import Keys, Values, words_of
 from stormlet.core.state.commits import Append, Entries, StateId, Stored
 from stormlet.core.state.entry_reader import EntryReader
+from stormlet.core.state.lazy.ambiguous import is_ambiguous
 from stormlet.core.state.lazy.map_table import LazyMapTable
 from stormlet.core.state.lazy.reading import KeptEntries
 from stormlet.core.state.lazy.sweeping import Sweep
@@ -20,9 +19,6 @@ from stormlet.core.state.tables import Declared
 from stormlet.errors import StateUnusable
 
 LazyTable: TypeAlias = LazyValueTable | LazyMapTable
-
-AMBIGUOUS: Final = (inspect.DecimalType, inspect.TimeType, inspect.FrozenSetType)
-"""Types of keys of which equal ones may have different bytes: ``1.0`` and ``1.00``."""
 
 
 class LazyState(State):
@@ -84,8 +80,7 @@ class LazyState(State):
 
 def _check_keys(id: StateId, declared: Declared) -> None:
     for kind in _types_of_keys(declared):
-        part = first_part(inspect.type_info(kind), AMBIGUOUS)
-        if part is not None:
+        if is_ambiguous(kind):
             raise StateUnusable(
                 f"state {str(id)!r} has keys of type {words_of(kind)}, which a store that finds entries by their keys "
                 f"cannot tell apart: equal ones may have different bytes; group by a str instead, or keep the state in "
