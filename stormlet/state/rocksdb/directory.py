@@ -80,11 +80,15 @@ class StateDirectory:
         take(self._claim, self._path, "" if topology is None else ", or give this run another directory")
         try:
             self._database = _opened(self._path, topology)
+            try:
+                self._note = EpochNote(self._path)
+                self._read()
+            except BaseException:
+                self._database.close()
+                raise
         except BaseException:
             self._claim.release()
             raise
-        self._note = EpochNote(self._path)
-        self._read()
 
     def _read(self) -> None:
         self._head = head_of(self._database)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from stormlet.errors import StateUnusable
-from stormlet.state.rocksdb.failures import damaged
+from stormlet.state.rocksdb.failures import damaged, unusable
 
 NAME: Final = "stormlet-epoch"
 FORM: Final = b"%020d\n"
@@ -21,15 +21,22 @@ FORM: Final = b"%020d\n"
 
 
 class EpochNote:
-    """The note of a run."""
+    """The note of a run. Raises :class:`~stormlet.errors.StateUnusable` where it cannot be made or written."""
 
     def __init__(self, folder: Path) -> None:
-        self._handle = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT, 0o666)
+        self._folder = folder
+        try:
+            self._handle = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise unusable(folder, error) from error
 
     def write(self, epoch: int) -> None:
         """Note an epoch that is durable."""
-        os.lseek(self._handle, 0, os.SEEK_SET)
-        os.write(self._handle, FORM % epoch)
+        try:
+            os.lseek(self._handle, 0, os.SEEK_SET)
+            os.write(self._handle, FORM % epoch)
+        except OSError as error:
+            raise unusable(self._folder, error) from error
 
     def close(self) -> None:
         """Let go of the file."""

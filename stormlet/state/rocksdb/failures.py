@@ -11,7 +11,7 @@ BEGIN_ANEW = "put a saved copy in its place, or remove it to begin anew"
 
 
 def unusable(path: Path, error: Exception) -> StateUnusable:
-    """Return what one of RocksDB's own is raised as."""
+    """Return what one of RocksDB's own, or of the operating system, is raised as."""
     return StateUnusable(f"{path} {_sentence(str(error))}")
 
 
@@ -28,7 +28,7 @@ def _sentence(text: str) -> str:
         return f"cannot be opened to write ({_first_line(text)}); give this user the right to write in it"
     if lowered.startswith("corruption") or "no such file" in lowered:
         return damaged(_first_line(text))
-    if lowered.startswith("io error"):
+    if lowered.startswith(("io error", "[errno")):
         return f"cannot be read or written ({_first_line(text)}); {DISK_WORKS}"
     return f"cannot be used ({_first_line(text)}); give another path, or {BEGIN_ANEW}"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -278,6 +280,37 @@ def test_a_past_epoch_and_a_history_are_refused(written: Path) -> None:
         StateUnusable, match=r"words\.rocksdb cannot keep a history, as RocksDB has the last epoch"
     ):
         opened(written, "words", history=60.0)
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (errno.ENOSPC, "cannot be written, as its disk is full; free some space"),
+        (errno.EIO, "cannot be read or written ([Errno 5] Input/output error); see that its disk works"),
+    ],
+)
+def test_a_note_of_the_epoch_that_cannot_be_written(
+    written: Path, monkeypatch: pytest.MonkeyPatch, number: int, sentence: str
+) -> None:
+    """The epoch is durable, and the next run goes on from it."""
+
+    def fail(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with closing(StateDirectory(written, "words")) as store, monkeypatch.context() as patch:
+        patch.setattr("stormlet.state.rocksdb.epoch_note.os.write", fail)
+        with pytest.raises(StateUnusable, match=re.escape(f"{written} {sentence}")):
+            Program(store, 3).run(1)
+    load(written)
+
+
+def test_a_note_of_the_epoch_that_cannot_be_made(written: Path) -> None:
+    """The directory is let go of."""
+    (written / NAME).unlink()
+    (written / NAME).mkdir()
+    assert refusal(written).startswith("cannot be read or written ([Errno 21] Is a directory: ")
+    (written / NAME).rmdir()
+    load(written)
 
 
 def test_tables_of_users_are_refused(written: Path) -> None:
