@@ -273,6 +273,17 @@ async def test_X8_a_source_whose_last_durable_value_is_another_one_fails_the_sta
             await _whole(topology, store)
 
 
+async def test_X8_a_last_durable_value_that_holds_itself_is_passed_over() -> None:
+    """It has no short form to compare, as a value of a type that cannot be kept."""
+    store, endless = Kept(), list[object]()
+    endless.append(endless)
+    for number in (1, 2):
+        topology = Topology("lists")
+        topology.bolt("see", lambda value: None, topology.spout("lists", [endless] * number).shuffle())
+        await _whole(topology, store)
+    assert len(store.commits) == 2
+
+
 async def _whole(topology: Topology, store: Kept) -> None:
     async with topology.run(state=store) as running:
         await running.finished()

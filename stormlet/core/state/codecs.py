@@ -257,7 +257,7 @@ class Values:
         try:
             kept = _encode(value)
             self._read(kept)
-        except (TypeError, ValueError, OverflowError) as error:
+        except Exception as error:  # too deep, a field that is unset, or what the class itself raises
             raise TypeError(self._refusal(value, error)) from error
         return kept
 
@@ -273,14 +273,21 @@ class Values:
         except msgspec.ValidationError:
             if self.upgrade is None:
                 raise
-            return self.keep(self.fit(self.upgrade(_decode(raw))))
+            return self.keep(self.fit(self._upgraded(_decode(raw))))
         return value if self.immutable else bytes(raw)
+
+    def _upgraded(self, old: Any) -> Any:
+        assert self.upgrade is not None
+        try:
+            return self.upgrade(old)
+        except Exception as error:
+            raise ValueError(f"upgrade= raised {shortened(error)} for {shortened(old)}") from error
 
     def _proved(self, value: Any) -> Any:
         try:
             raw = _encode(value)
             back = self._read(raw)
-        except (TypeError, ValueError, OverflowError) as error:
+        except Exception as error:  # as in keep
             raise TypeError(self._refusal(value, error)) from error
         # What holds NaN is equal to nothing; bytes are.
         if back == value or (type(back) is type(value) and _encode(back) == raw):

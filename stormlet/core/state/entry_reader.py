@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from stormlet.core.shortened import shortened
 from stormlet.core.state.codecs import NIL, Values, optional, reader, timed
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.tables import Declared
@@ -47,11 +48,14 @@ class EntryReader:
 
     def unreadable(self, error: Exception) -> StateUnusable:
         """Return the error for what is not as it is declared."""
+        why = error if isinstance(error, DECODES) else f"its class raised {shortened(error)}"
         return StateUnusable(
-            f"state {self._id} does not decode as {self._shape.value} by {self._shape.key}: {error}; declare it as it "
+            f"state {self._id} does not decode as {self._shape.value} by {self._shape.key}: {why}; declare it as it "
             f"was, convert it with upgrade=, or remove it with `stormlet state forget`"
         )
 
 
-UNFIT: Final = (msgspec.DecodeError, ValueError, TypeError)
-"""What is raised for an entry that is not as it is declared."""
+DECODES: Final = (msgspec.DecodeError, ValueError, TypeError)
+"""What decoding raises by itself."""
+UNFIT: Final = Exception
+"""What is raised for an entry that is not as it is declared: also by its class, in a ``__post_init__``."""

@@ -117,6 +117,8 @@ class State:
         """Return the entries of blobs, oldest blob first, as tables take them; raise as :meth:`load` does."""
         try:
             return self._entries(blobs)
+        except MemoryError:
+            raise
         except UNFIT as error:
             raise self._reader.unreadable(error) from error
 

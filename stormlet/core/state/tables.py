@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from stormlet.core.shortened import shortened
 from stormlet.core.state.codecs import Keys, Values, words_of
 from stormlet.core.state.commits import Shape
 
@@ -128,14 +129,14 @@ class Table:
         try:
             return self.values.fit(value)
         except TypeError as error:
-            raise TypeError(f"{self.where}, key {key!r}: {error}") from None
+            raise TypeError(f"{self.where}, key {shortened(key)}: {error}") from None
 
     def keep(self, key: Any, value: Any) -> Any:
         """Return the kept form of a value."""
         try:
             return self.values.keep(value)
         except TypeError as error:
-            raise TypeError(f"{self.where}, key {key!r}: {error}") from None
+            raise TypeError(f"{self.where}, key {shortened(key)}: {error}") from None
 
     def packed(self, delta: Mapping[Any, Any]) -> Mapping[Any, Any]:
         """Return changed entries as they are in the log."""

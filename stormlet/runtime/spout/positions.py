@@ -63,7 +63,9 @@ def digest_of(value: object) -> int | None:
     """Return a short form of a value, equal for equal values in every process; None if there is none."""
     try:
         return crc32(msgspec.msgpack.encode(value, order="deterministic"))
-    except (TypeError, ValueError, OverflowError):  # of types and numbers that nobody can encode
+    except (
+        Exception
+    ):  # of types and numbers that nobody can encode, too deep, or what the class itself raises
         return None
 
 

@@ -26,6 +26,11 @@ class More(Entry, frozen=True):
     more: int = 0
 
 
+ENDLESS: list[object] = []
+"""A list in itself."""
+ENDLESS.append(ENDLESS)
+
+
 def sealed(outgoing: Outgoing, *rows: object, epoch: int = 1) -> Rows | None:
     outgoing.gathered.extend(rows)
     outgoing.encode()
@@ -86,12 +91,13 @@ def test_what_is_rolled_back_is_gone() -> None:
         (Any, (1, 2)),
         (Any, object()),
         (int, 2**70),
+        (list, ENDLESS),
     ],
 )
 def test_a_row_that_would_come_back_as_another_one_is_refused(kind: Any, row: object) -> None:
     """Before the commit, naming the row."""
     outgoing = Outgoing("write", kind)
-    outgoing.gathered += [*([] if kind is Any else [kind(1)]), row]
+    outgoing.gathered += [*([] if kind in (Any, list) else [kind(1)]), row]
     with pytest.raises(
         TypeError, match=r"committer 'write': the row .* cannot be kept as .*; declare the type"
     ):

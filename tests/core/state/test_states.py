@@ -202,6 +202,43 @@ def test_an_old_value_is_upgraded(kind: Any) -> None:
     assert committed(new) == {"a": made("three")}
 
 
+def blobs_of(value: Any) -> list[bytes]:
+    state = State(ID, Declared("value", type(value), key=str))
+    table_of(state).put("a", value)
+    return [each.blob for each in state.seal()]
+
+
+def missing(old: Any) -> int:
+    raise KeyError(old)
+
+
+def test_an_upgrade_that_raises_fails_the_start() -> None:
+    """The state and the old value are named (law K5)."""
+    new = State(ID, Declared("value", int, key=str, upgrade=missing))
+    with pytest.raises(
+        StateUnusable, match=r"^state count.total .*: upgrade= raised KeyError\('one'\) for 'one'; declare"
+    ):
+        new.load(blobs_of("one"))
+
+
+class Strict(msgspec.Struct):
+    """A record that takes nothing."""
+
+    items: list[str]
+
+    def __post_init__(self) -> None:
+        raise LookupError("nothing fits")
+
+
+def test_a_class_that_raises_fails_the_start() -> None:
+    """The state is named (law K5)."""
+    new = State(ID, Declared("value", Strict, key=str))
+    with pytest.raises(
+        StateUnusable, match=r"^state count.total .* its class raised LookupError\('nothing fits'\); declare"
+    ):
+        new.load(blobs_of(Cart(["tea"])))
+
+
 def test_statistics_say_about_how_large_it_is() -> None:
     """Keys are counted, bytes estimated by the mean of an entry."""
     state, log = filled(keys=500)

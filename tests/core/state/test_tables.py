@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -188,6 +188,46 @@ def test_a_value_that_would_not_come_back_is_refused(kind: Any, value: Any, says
     """When it is set, with state and key."""
     with pytest.raises(TypeError, match=rf"^bolt 'count', state 'total', key 'a': the value .*{says}|{says}"):
         table(kind).put("a", value)
+
+
+class Branch(msgspec.Struct):
+    """A value that may hold itself."""
+
+    name: str = ""
+    branches: list[Branch] = []
+
+
+def endless() -> Branch:
+    made = Branch()
+    made.branches.append(made)
+    return made
+
+
+def unset() -> Branch:
+    made = Branch()
+    del made.name
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "says"), [(endless, "maximum recursion depth exceeded"), (unset, "Struct field 'name' is unset")]
+)
+def test_a_value_that_cannot_be_encoded_is_named_when_its_epoch_ends(
+    make: Callable[[], Branch], says: str
+) -> None:
+    """It might have changed until then."""
+    with pytest.raises(
+        TypeError,
+        match=rf"^bolt 'count', state 'total', key 'a': the value .* cannot be kept as Branch: {says}",
+    ):
+        reloaded(Branch, "a", make())
+
+
+def test_a_long_key_is_shortened() -> None:
+    """In a message."""
+    with pytest.raises(TypeError) as refused:
+        table(int).put("a" * 10_000, "one")
+    assert len(str(refused.value)) < 500
 
 
 def test_a_subclass_is_refused() -> None:
