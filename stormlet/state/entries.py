@@ -229,5 +229,7 @@ def _json_reader(kind: Any) -> Callable[[bytes], Any]:
 
 
 def _tuples(key: Any) -> Any:
-    # What is read without a declared type.
-    return tuple(map(_tuples, cast("list[object]", key))) if isinstance(key, list) else key
+    # What is read without a declared type, also as the key in the pair of a map or a list.
+    if isinstance(key, list) or type(key) is tuple:
+        return tuple(map(_tuples, cast("Sequence[object]", key)))
+    return key

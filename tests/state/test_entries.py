@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from stormlet.core.state.commits import Shape, StateId
+from stormlet.core.state.tables import Declared
 from stormlet.errors import StateUnusable
-from stormlet.state.entries import Entry, as_json, by_key, entries_of, line_of, plain
+from stormlet.state.entries import Entry, as_json, by_key, decoder_of, entries_of, line_of, plain
 
 ID = StateId("count", "total")
 
@@ -87,3 +88,12 @@ def test_entries_are_gathered_by_key() -> None:
     entries = [Entry("s", ("a", 1), "two"), Entry("s", ("b", 0), "x"), Entry("s", ("a", 0), "one")]
     assert list(by_key(entries, "list with ttl")) == [("a", ["one", "two"]), ("b", ["x"])]
     assert list(by_key(entries, "map")) == [("a", {"1": "two", "0": "one"}), ("b", {"0": "x"})]
+
+
+@pytest.mark.parametrize(("kind", "inner"), [("value", None), ("map", "a"), ("list", 0)])
+def test_a_tuple_that_is_a_key_of_no_declared_type_comes_back(kind: Any, inner: object) -> None:
+    """As grouping by two fields gives it: JSON has a list in its place, also within the pair of a map."""
+    key = ("ann", ("tea", 1))
+    entry = key if inner is None else (key, inner)
+    read = decoder_of(Declared(kind, int, inner=type(inner)))
+    assert read(msgspec.json.encode(entry), b"7", None) == (entry, 7)
