@@ -85,7 +85,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     claimed = claim(item)
     if claimed is not None:
-        item.stash[_CLAIM] = claimed
+        item.stash[_CLAIM] = item.session.stash[_CLAIM] = claimed
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -118,7 +118,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     claimed = item.stash.get(_CLAIM, None)
     if claimed is None:
         return (yield)
-    del item.stash[_CLAIM]
+    del item.stash[_CLAIM], item.session.stash[_CLAIM]
     try:
         result = yield
     except BaseException:
@@ -126,3 +126,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
         raise
     claimed.end()
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Close the loop of a test that was interrupted, after its fixtures: there is no teardown of it."""
+    try:
+        return (yield)
+    finally:
+        claimed = session.stash.get(_CLAIM, None)
+        if claimed is not None:
+            claimed.abandon()

@@ -130,11 +130,16 @@ class SimulatedTest:
 
     def _run(self, piece: Awaitable[T]) -> T:
         loop = self._runner.get_loop()
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = loop.create_task(self._work(), name=self._name)
         outcome: asyncio.Future[T] = loop.create_future()
         self._pieces.put_nowait((piece, outcome))
-        return loop.run_until_complete(outcome)
+        try:
+            return loop.run_until_complete(outcome)
+        except (KeyboardInterrupt, SystemExit):
+            if self._task.done() and not self._task.cancelled():
+                self._task.exception()  # has been raised: asyncio need not log it
+            raise
 
     async def _work(self) -> None:
         OBSERVE.set(self._watch)
@@ -142,6 +147,8 @@ class SimulatedTest:
             piece, outcome = await self._pieces.get()
             try:
                 result = await piece
+            except (KeyboardInterrupt, SystemExit):
+                raise  # of the task itself, which ends the loop: as the outcome of a future they would not
             except BaseException as error:
                 if self._closing:
                     raise

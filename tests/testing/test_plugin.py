@@ -157,6 +157,50 @@ def test_failures_skips_and_expected_failures(inner: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["E*assert 1.0 == 2.0"])
 
 
+def test_a_test_that_exits_fails_as_such(inner: pytest.Pytester) -> None:
+    """It is no deadlock, and its fixtures come to their end."""
+    result = run(
+        inner,
+        """
+        ended = []
+
+        @pytest.fixture
+        async def fixture():
+            yield
+            await asyncio.sleep(1)
+            ended.append(True)
+
+        @pytest.mark.simulated_time
+        async def test_exit(fixture):
+            raise SystemExit(3)
+
+        def test_after():
+            assert ended
+        """,
+    )
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["E*SystemExit: 3"])
+
+
+def test_an_interrupt_within_a_test_ends_the_run(inner: pytest.Pytester) -> None:
+    """Ctrl-C means all tests, also where the code of one is at work."""
+    source = """
+        import asyncio
+        import pytest
+
+        @pytest.mark.simulated_time
+        async def test_interrupted():
+            raise KeyboardInterrupt
+
+        def test_never():
+            assert False
+        """
+    inner.makepyfile(dedent(source))
+    result = inner.runpytest_inprocess(*LOAD, no_reraise_ctrlc=True)
+    assert result.ret is pytest.ExitCode.INTERRUPTED
+    assert "failed" not in result.stdout.str()
+
+
 def test_a_deadlock_fails_the_test(inner: pytest.Pytester) -> None:
     """A test that waits for nothing fails at once and says where it waits."""
     result = run(
