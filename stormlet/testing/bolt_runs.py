@@ -19,7 +19,8 @@ from stormlet.model.logic import component_class
 from stormlet.model.state.keyed import KeyedBolt
 from stormlet.model.streams import Stream, Subscription
 from stormlet.runtime.tree import Tree
-from stormlet.testing.completing import observed_by, refuse_in_a_loop
+from stormlet.testing.arguments import refuse_in_a_loop
+from stormlet.testing.completing import observed_by
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.loop import run_simulated
 from stormlet.testing.watched_run import Emission, RecordedRun

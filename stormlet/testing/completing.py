@@ -19,6 +19,7 @@ from stormlet.model.streams import Stream
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.run.observers import OBSERVE, Observer
+from stormlet.testing.arguments import check_sources, check_topology, refuse_in_a_loop
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
@@ -90,6 +91,8 @@ async def _complete(
     configuration: Mapping[str, Any],
     recorded: RecordedRun,
 ) -> Completed:
+    check_topology("complete", topology)
+    check_sources("complete", sources)
     kinds_allowed(allow_leaks)
     check_seconds("complete", "time_limit", time_limit)
     loop, dead_letters = asyncio.get_running_loop(), list[DeadLetter]()
@@ -121,17 +124,6 @@ def observed_by(observer: Observer) -> Generator[None]:
         yield
     finally:
         OBSERVE.reset(token)
-
-
-def refuse_in_a_loop(name: str) -> None:
-    """Raises :class:`RuntimeError` where a loop is running: no other one can be started there."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(
-        f"{name} starts an event loop of its own; in a coroutine, write await {name}_async(...)"
-    )
 
 
 def _all_sources(topology: Topology, sources: Sources) -> Sources:

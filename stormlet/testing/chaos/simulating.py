@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidConfiguration, StormletError
 from stormlet.model.checks.numbers import check_int
+from stormlet.testing.arguments import (
+    IN_A_PLAIN_FUNCTION,
+    check_sources,
+    check_topology,
+    refuse_in_a_loop,
+)
 from stormlet.testing.chaos.comparing import Compared
 from stormlet.testing.chaos.evidence import SeedResult
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, read_faults
@@ -113,9 +120,16 @@ def simulate(
     :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes;
     :class:`~stormlet.errors.InvalidConfiguration` for exact faults at places that it has not.
     """
+    refuse_in_a_loop("simulate", otherwise=IN_A_PLAIN_FUNCTION)
+    check_sources("simulate", sources)
+    if not callable(topology):
+        check_topology("simulate", topology)
     wanted = read_faults(faults) if isinstance(faults, str) else faults
     if not isinstance(cast("object", seeds), Iterable):
         raise InvalidConfiguration(f"simulate: seeds must be numbers such as range(100), not {seeds!r}")
+    _check_faults(wanted)
+    if on_seed is not None and not callable(on_seed):
+        raise InvalidConfiguration(f"simulate: on_seed is a function of a result, not {shortened(on_seed)}")
     report = SimulationReport()
     simulator = Simulator(topology, sources, seconds, configuration, chosen_kinds("allow", allow, KINDS))
     compared = Compared(simulator.collected, simulator.allowed, wanted)
@@ -133,6 +147,16 @@ def simulate(
             if result.violations:
                 raise SimulationFailed(simulator.name, simulator.shrunk(result, compared.judge))
     return report
+
+
+def _check_faults(wanted: object) -> None:
+    listed = isinstance(wanted, Sequence) and all(
+        isinstance(each, Fault) for each in cast("Sequence[object]", wanted)
+    )
+    if not listed and not isinstance(wanted, Faults):
+        raise InvalidConfiguration(
+            f"simulate: faults are Faults(kill=0.05), a list of Fault, or a text, not {shortened(wanted)}"
+        )
 
 
 def _report(on_seed: Callable[[SeedResult], None], result: SeedResult) -> None:

@@ -13,6 +13,7 @@ from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.configuration import Configuration
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.tasks import Tasks
+from stormlet.testing.arguments import check_topology
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.evidence import SeedResult, Way
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, Injector
@@ -96,7 +97,9 @@ class Simulator:
 
     def _live(self, seed: int, kit: JudgedKit) -> Mapping[str, int]:
         """One life; return its counts."""
-        topology = self._topology if isinstance(self._topology, Topology) else self._topology()
+        topology = self._topology
+        if not isinstance(topology, Topology):
+            topology = check_topology("simulate", topology())
         self.name = topology.name
         run, outlived = kit.run, kit.run.outlived
         loop = SeededLoop(seed + (outlived.lives << 32), kit, run.steps.begins, lambda: run.progress)

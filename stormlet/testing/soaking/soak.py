@@ -13,6 +13,12 @@ from typing import Any
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.model.checks.numbers import check_finite
 from stormlet.runtime.run.handle import Running
+from stormlet.testing.arguments import (
+    IN_A_PLAIN_FUNCTION,
+    check_sources,
+    check_topology,
+    refuse_in_a_loop,
+)
 from stormlet.testing.chaos.faults import FaultKind
 from stormlet.testing.chaos.journal import silence
 from stormlet.testing.soaking.kit import SoakedKit, SoakedRun
@@ -248,6 +254,9 @@ def soak(
     """
     for name, given in (("minutes", minutes), ("burst", burst), ("every", every), ("growth", growth)):
         check_finite("soak", name, given)
+    refuse_in_a_loop("soak", otherwise=IN_A_PLAIN_FUNCTION)
+    check_topology("soak", topology)
+    check_sources("soak", sources)
     report = SoakReport(topology.name, SystemRandom().getrandbits(32) if seed is None else seed)
     random = Random(report.seed)
     how = How(burst, every, sources, configuration or {}, on_rest)
