@@ -3,6 +3,7 @@
 From the ground up::
 
     arrow_frames    DataFrames of Arrow tables whose batches go to the tasks as they are
+    trial           the check of format, options and columns before there is any row
     writer          the destination, the sink's columns, and the writes of tables and of epochs; all of it blocks
     portions        rows on their way to one write: converted a portion at a time, beside the write before, and bounded
     bolts           the bolt that writes each row at least once

@@ -49,8 +49,9 @@ class DataFrameSink(CommitterFactory):
     If Spark fails, all rows of the write fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
     error.
 
-    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together. Errors that only
-    Spark can find are raised when the topology starts.
+    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together. When the topology
+    starts, Spark checks the columns, and for a ``path`` ``format`` and ``options``, as far as it can without rows;
+    those of a ``table`` are checked with the first write.
     """
 
     needs_acks: ClassVar[bool] = True

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from uuid import uuid4
@@ -23,10 +24,11 @@ from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.arrow_frames import ArrowFrames
+from stormlet.spark.sink.trial import check_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructType
 
 Mode: TypeAlias = Literal["append", "overwrite", "error"]
@@ -81,6 +83,13 @@ class Destination:
         """A directory within this one."""
         return replace(self, path="/".join((f"{self.path}".rstrip("/"), *folders)))
 
+    def check(self, nothing: DataFrame, folder: Path | None = None) -> None:
+        """Raise :class:`~stormlet.errors.InvalidTopology` for files that Spark would not write, whatever the rows.
+        ``nothing`` is a DataFrame without any, and ``folder`` one that Spark's driver reaches."""
+        if self.path is not None:
+            writer = self._writer(nothing, "append", {})
+            check_write(f"{self}", writer, self.format, nothing.sparkSession, folder)
+
     def begin(self, nothing: DataFrame) -> None:
         """Write a DataFrame without rows before the first row of a run, as ``mode`` requires."""
         if self.mode != "append":
@@ -101,10 +110,12 @@ class Destination:
         """Replace all rows by these; :func:`remove_marker` comes first."""
         self._write(rows, "overwrite", ALL_OF_IT)
 
-    def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
+    def _writer(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> DataFrameWriter:
         writer = rows.write.format(self.format).mode(mode).options(**{**self.options, **options})
-        if self.partition_by:
-            writer = writer.partitionBy(*self.partition_by)
+        return writer.partitionBy(*self.partition_by) if self.partition_by else writer
+
+    def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
+        writer = self._writer(rows, mode, options)
         if self.path is None:
             assert self.table is not None
             writer.saveAsTable(self.table)
@@ -139,8 +150,10 @@ class SparkWriter:
             self._tables = LearnedTables(self._tables_of) if schema is None else self._tables_of(schema)
         except Misfit as misfit:
             raise InvalidTopology(str(misfit)) from None
-        if first and self._destination.mode != "append":
-            self._begin(self._schema)
+        if first:
+            self._check(schema)
+            if self._destination.mode != "append":
+                self._begin(self._schema)
 
     def convert(self, values: Sequence[object]) -> Batch:
         """The table of the values that fit."""
@@ -159,6 +172,13 @@ class SparkWriter:
         self._interrupted = True
         with suppress(Exception):  # a JVM that is gone writes nothing, either
             self._session.sparkContext.cancelJobsWithTag(self._tag)
+
+    def _check(self, schema: StructType | None) -> None:
+        if schema is None:  # of files whose columns are not known all but these can be checked
+            nothing = self._session.createDataFrame([], "value string")
+            replace(self._destination, partition_by=()).check(nothing)
+        else:
+            self._destination.check(self._frames.empty(schema))
 
     def _append(self, table: pa.Table) -> None:
         def append() -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fcntl import F_DUPFD, fcntl
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,21 @@ def sink(session: SparkSession, folder: Path) -> object:
     )
     run_on_spark(topology, session)
     return sorted(tuple(each) for each in session.read.parquet(f"{folder}/sink").collect())
+
+
+def refused(session: SparkSession, folder: Path) -> object:
+    """The errors of sinks that can take no row."""
+    options: Sequence[Mapping[str, Any]] = (
+        {"options": {"compression": "zap"}},
+        {"format": "csv", "schema": "n array<int>"},
+    )
+    said = list[str]()
+    for each in options:
+        topology = Topology("refused")
+        numbers = topology.spout("numbers", [Number(1)], outputs=Number)
+        topology.bolt("write", DataFrameSink(f"{folder}/refused", **each), numbers.shuffle())
+        said.append(error_of(partial(run_on_spark, topology, session)))
+    return said
 
 
 def crash(session: SparkSession, folder: Path) -> object:
@@ -135,6 +151,7 @@ PARTS: Mapping[str, Callable[[SparkSession, Path], object]] = {
         words,
         frame,
         sink,
+        refused,
         crash,
         broken,
         partitions,

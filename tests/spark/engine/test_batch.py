@@ -178,6 +178,21 @@ def test_sinks_before_one_that_fails_are_written(spark: SparkSession, tmp_path: 
     assert not (tmp_path / "third").exists()
 
 
+def test_a_sink_that_can_take_no_row_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Before anything is read or run, by its name."""
+    topology, numbers = flows.doubles([Number(1)])
+    flows.Keep.kept = []
+    topology.bolt("keep", flows.Keep, numbers.global_())
+    topology.bolt("write", DataFrameSink(tmp_path / "out", options={"compression": "zap"}), numbers.shuffle())
+    wanted = (
+        "bolt 'write': parquet at .*/out can take no row: .* codec zap is not available.*; change format="
+    )
+    with pytest.raises(InvalidTopology, match=wanted):
+        run_on_spark(topology, spark)
+    assert not flows.Keep.kept
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_crash_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """The error names the task, the method and what it raised, without Java."""
     topology, numbers = flows.doubles([Number(n) for n in range(5)])

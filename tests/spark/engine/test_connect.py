@@ -75,6 +75,15 @@ def test_connect_a_sink_is_written(found: dict[str, Any]) -> None:
     assert found["sink"] == [(n, 2 * n) for n in range(10) if n != 7]
 
 
+def test_connect_a_sink_that_can_take_no_row_is_refused(found: dict[str, Any]) -> None:
+    """By the server's own checks, before anything runs."""
+    codec, columns = found["refused"]
+    assert codec.startswith("InvalidTopology: bolt 'write': parquet at ")
+    assert "The codec zap is not available" in codec
+    assert "The CSV datasource doesn't support the column `n`" in columns
+    assert columns.endswith("; change format=, options= or the columns")
+
+
 def test_connect_a_crash_is_one_sentence(found: dict[str, Any]) -> None:
     """The task, the method and the exception, as in a classic session."""
     said, written = found["crash"]

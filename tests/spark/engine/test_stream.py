@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stormlet import DeadLetter, InvalidTopology, StartFailed
-from stormlet.spark import Origin, RestartPolicy, SparkFailed, stream_on_spark
+from stormlet import DeadLetter, InvalidTopology, StartFailed, Topology
+from stormlet.spark import DataFrameSink, Origin, RestartPolicy, SparkFailed, stream, stream_on_spark
 from tests.helpers import run_to_end
-from tests.spark.engine.streams import Locked, Log, MakesLocks, counting, expected, totals, write
+from tests.spark.engine.streams import (
+    Locked,
+    Log,
+    MakesLocks,
+    Word,
+    counting,
+    expected,
+    totals,
+    words_of,
+    write,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,6 +209,25 @@ def test_a_bolt_that_cannot_be_saved_starts_no_query(spark: SparkSession, tmp_pa
     write(tmp_path / "in", ["a"])
     with pytest.raises(InvalidTopology, match="the constructor of bolt 'count' makes 'locks'"):
         run(counting(spark, tmp_path, count=MakesLocks))
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_sink_that_can_take_no_row_starts_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would refuse each of its writes, for the format has no such columns."""
+    topology = Topology("lists")
+    words = topology.spout("words", outputs=Word)
+    sink = DataFrameSink(tmp_path / "out", format="csv", schema="word array<string>")
+    topology.bolt("write", sink, words.shuffle())
+    write(tmp_path / "in", ["a"])
+    stream(
+        words_of(spark, tmp_path / "in"),
+        topology,
+        into=words,
+        checkpoint=tmp_path / "checkpoint",
+        trigger={"availableNow": True},
+    )
+    with pytest.raises(InvalidTopology, match=r"bolt 'write': csv at .* doesn't support the column `word`"):
+        stream_on_spark(topology, dead_letters=tmp_path / "letters")
     assert not (tmp_path / "checkpoint").exists()
 
 

@@ -178,6 +178,50 @@ async def test_columns_that_cannot_be(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("exactly_once", [False, True])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"format": "parket"}, "Failed to find the data source: parket"),
+        ({"options": {"compression": "zap"}}, "The codec zap is not available"),
+        ({"options": {"maxRecordsPerFile": "many"}}, 'For input string: "many"'),
+        ({"format": "csv", "schema": "a array<int>"}, "CSV datasource doesn't support the column `a`"),
+        ({"format": "csv", "schema": "a int", "options": {"encoding": "utf-99"}}, "charset"),
+        ({"format": "Text", "schema": "a string, b string"}, "supports only a single column"),
+        ({"format": "binaryFile"}, "Write for the binary file data source"),
+    ],
+)
+async def test_writes_that_cannot_be(
+    tmp_path: Path, arguments: dict[str, Any], message: str, exactly_once: bool
+) -> None:
+    """What Spark would refuse with each write is refused at the start, by its words and the way out."""
+    sink = DataFrameSink(tmp_path / "out", **{"schema": Word, **arguments}, exactly_once=exactly_once)
+    options: Any = {"state": tmp_path / "state"} if exactly_once else {}
+    with pytest.raises(StartFailed, match=r"write\[0\]") as caught:
+        await run_to_end(writing(sink, [(1,)], **options), dead_letters=tmp_path / "letters")
+    cause = caught.value.__cause__
+    assert isinstance(cause, InvalidTopology)
+    assert message in str(cause)
+    assert re.search(r"at .*/out can take no row: .*; (change format=|give a format=)", str(cause))
+    assert not (tmp_path / "out").exists()
+
+
+async def test_a_write_that_cannot_be_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would remove what is there before it looks at the options."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out")))
+    sink = DataFrameSink(tmp_path / "out", mode="overwrite", options={"compression": "zap"})
+    with pytest.raises(StartFailed):
+        await run_to_end(writing(sink))
+    assert counts(spark, tmp_path / "out") == [0, 1, 2, 3, 4]
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+async def test_a_format_that_is_no_file_is_not_tried(tmp_path: Path) -> None:
+    """Spark only says that it knows it: what an empty write does to a database is its own affair."""
+    writer = SparkWriter(Destination(str(tmp_path / "out"), None, "jdbc", "append"), Word)
+    writer.open([], first=True)
+
+
 @pytest.mark.parametrize(("case_sensitive", "is_taken"), [("true", True), ("TRUE", True), ("False", False)])
 def test_names_are_the_same_as_spark_reads_them(case_sensitive: str, is_taken: bool) -> None:
     """Spark takes its own settings in any case, too."""

@@ -94,6 +94,17 @@ async def test_a_column_to_partition_by_that_is_not_there(tmp_path: Path) -> Non
 
 
 @simulated
+@pytest.mark.parametrize("arguments", [{"format": "parket"}, {"options": {"compression": "zap"}}])
+async def test_writes_that_cannot_be_whatever_the_columns(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    """They are refused at the start, although the columns come with the batches."""
+    sink = DataFrameSink(tmp_path / "out", partition_by="a", **arguments)
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(writing([batch(a=[1], b=[2])], sink, outputs=pa.RecordBatch))
+    assert isinstance(caught.value.__cause__, InvalidTopology)
+    assert "can take no row" in str(caught.value.__cause__)
+
+
+@simulated
 @pytest.mark.parametrize("arguments", [{"mode": "overwrite"}, {"mode": "error"}])
 async def test_what_must_know_the_columns_at_the_start(tmp_path: Path, arguments: dict[str, Any]) -> None:
     """It says so, and the way out."""

@@ -39,7 +39,7 @@ from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, check_paths, explained, hand_over, settings
 from stormlet.spark.engine.passage.connect import check_reach
 from stormlet.spark.engine.passage.executors import check_executors
-from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
+from stormlet.spark.engine.passage.outputs import Leaving, check_sinks, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Passage, saved_in
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.staging import Staging
@@ -181,6 +181,7 @@ class Batch:
         cluster, by_spark = self._cluster, self._sources.by_spark
         with explained(), cancelled(self._session), settings(self._session):
             check_reach(self._session, folder.path)
+            check_sinks(self._session, self._leaving, folder.path)
             check_executors(self._session)
             code = [self._pickled, *map(code_of, self._spouts.values())]
             ship(self._session, code, self._files)

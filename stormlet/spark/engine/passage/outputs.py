@@ -8,6 +8,7 @@ up. So a value that does not fit its columns is rejected as in process, and noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -33,7 +34,7 @@ from stormlet.spark.sink.writer import Destination, sink_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 OURS: Final = "__"
@@ -144,6 +145,18 @@ def with_outputs(
         bolts[rows] = _taking(rows, tables)
         leaving[name] = Leaving(rows, schema)
     return msgspec.structs.replace(description, bolts=bolts), leaving
+
+
+def check_sinks(session: SparkSession, leaving: Mapping[str, Leaving], folder: Path | None = None) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for a sink that Spark would refuse to write, whatever the rows.
+    ``folder`` is one that Spark's driver reaches; None for that of this machine's temporary files."""
+    for id, each in leaving.items():
+        if each.destination is None:
+            continue
+        try:
+            each.destination.check(session.createDataFrame([], each.schema), folder)
+        except InvalidTopology as error:
+            raise InvalidTopology(f"bolt {id!r}: {error}") from error.__cause__
 
 
 def write_sinks(

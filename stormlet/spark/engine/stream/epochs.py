@@ -42,7 +42,7 @@ from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
 from stormlet.spark.engine.passage.connect import partitions_of
 from stormlet.spark.engine.passage.executors import check_executors
-from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
+from stormlet.spark.engine.passage.outputs import Leaving, check_sinks, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Left, Passage, Saved, saved_in
 from stormlet.spark.engine.passage.reports import Totals, failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
@@ -112,6 +112,7 @@ class Epochs:
         checkpoint.check_groups()
         if checkpoint.last is None and self._stored is not None:
             check_shapes(self._description, self._stored.shapes)
+        check_sinks(session, self._leaving)
         check_executors(session)
         code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
         ship(session, code, self._files)

@@ -1,0 +1,69 @@
+"""The trial of a write before there is any row, in which Spark checks its format, its options and its columns.
+
+Theory of operation
+-------------------
+With each write Spark checks these in the driver, then makes the folder, and then has tasks write. The trial is a write
+to a folder below a *file*: it comes as far as the folder, which cannot be made. So it runs no job, takes a twentieth of
+a second and leaves nothing behind, on a cluster too; and any other error is one with which each write would end.
+
+That holds for the formats of files that Spark brings. Others may write elsewhere than at their path, as "jdbc" does, so
+Spark is only asked if it has them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from stormlet.errors import InvalidTopology
+from stormlet.spark.failures import summary
+from stormlet.spark.frames import is_of_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrameWriter, SparkSession
+
+FILES: Final = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
+"""The formats that are tried, in lower case."""
+NO_FOLDER: Final = "ParentNotDirectoryException"
+"""The error of a write that passes."""
+NOT_FOUND: Final = "Failed to find"
+"""Words of Spark about a format that it does not have."""
+
+
+def check_write(
+    what: str, writer: DataFrameWriter, kind: str, session: SparkSession, folder: Path | None
+) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` if Spark would refuse each write of this writer, whose format is
+    ``kind``. ``folder`` is one that Spark's driver reaches; None for that of temporary files."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        if kind.lower() in FILES:
+            _write_below_a_file(writer, folder)
+        elif not is_of_connect(session):  # its client cannot ask
+            _look_up(session, kind)
+    except (PySparkException, Py4JError) as error:
+        if NO_FOLDER not in str(error):
+            raise InvalidTopology(f"{what} can take no row: {summary(error)}; {_way_out(error)}") from error
+
+
+def _write_below_a_file(writer: DataFrameWriter, folder: Path | None) -> None:
+    with NamedTemporaryFile(prefix="stormlet-sink-", dir=folder) as file:
+        writer.save(f"{Path(file.name).as_uri()}/folder")
+
+
+def _look_up(session: SparkSession, kind: str) -> None:
+    untyped = cast("Any", session)
+    source = untyped._jvm.org.apache.spark.sql.execution.datasources.DataSource
+    source.lookupDataSource(kind, untyped._jsparkSession.sessionState().conf())
+
+
+def _way_out(error: Exception) -> str:
+    if NOT_FOUND in str(error):
+        return (
+            'give a format= that Spark has, such as "parquet", or build the session with the package that brings it '
+            "(spark.jars.packages)"
+        )
+    return "change format=, options= or the columns"
