@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import groupby
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 from stormlet.errors import InvalidTopology
 from stormlet.spark.arrow.columns import Misfit, Rows
@@ -148,11 +148,16 @@ class Batch:
     """Place of a value that is not in the table -> the reason."""
 
 
-class Tables:
-    """Makes tables of one schema. Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that no Python
-    value is written as."""
+NULLS: Final = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the folder for the rows in which the column is null. A value of this name would be written over them, which
+fails the write, or else be read back as null."""
 
-    def __init__(self, schema: StructType) -> None:
+
+class Tables:
+    """Makes tables of one schema, for files in folders of these columns. Raises
+    :class:`~stormlet.spark.arrow.columns.Misfit` for a column that no Python value is written as."""
+
+    def __init__(self, schema: StructType, folders: Sequence[str] = ()) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         to_arrow = cast("Callable[..., pa.Schema]", to_arrow_schema)
@@ -162,6 +167,9 @@ class Tables:
         """The columns of every table."""
         self._rows = Rows(schema)
         self._arrow_schema = to_arrow(schema, **zone)
+        self._named = [
+            field.name for field in self._arrow_schema if field.name in folders and _is_text(field.type)
+        ]
 
     def of(self, values: Sequence[object]) -> Batch:
         """The table of all values that fit, in their order, and the reasons why the others do not."""
@@ -182,6 +190,13 @@ class Tables:
         return None
 
     def _table(self, values: Sequence[object]) -> pa.Table:
+        table = self._converted(values)
+        for name in self._named:
+            if _has_nulls_name(cast("Any", table).column(name)):
+                raise Misfit(f"{name}: {NULLS!r} names the folder of rows without a value, for partition_by")
+        return table
+
+    def _converted(self, values: Sequence[object]) -> pa.Table:
         import pyarrow as pa
 
         if not any(issubclass(kind, pa.RecordBatch) for kind in set(map(type, values))):
@@ -199,6 +214,23 @@ class Tables:
         columns = self._rows.fit(values)
         arrays = [_array(column, field) for column, field in zip(columns, self._arrow_schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=self._arrow_schema)
+
+
+def _has_nulls_name(column: Any) -> bool:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    untyped: Any = compute
+    return bool(untyped.index(column, cast("Any", pa).scalar(NULLS, column.type)).as_py() >= 0)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    from pyarrow import types
+
+    return any(
+        is_kind(kind)
+        for is_kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    )
 
 
 def _array(values: Sequence[object], field: pa.Field) -> pa.Array:

@@ -218,7 +218,7 @@ class SparkWriter:
                 raise Misfit(
                     f"partition_by: column {name!r} is of type {kind.typeName()}, and folders are named by plain values"
                 )
-        return Tables(schema)
+        return Tables(schema, self._destination.partition_by)
 
     def _check_names(self, columns: Sequence[str], partition_by: Sequence[str]) -> None:
         """Raise :class:`~stormlet.spark.arrow.columns.Misfit` for what Spark would refuse with each write."""

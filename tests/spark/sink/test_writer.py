@@ -278,6 +278,20 @@ async def test_rows_that_do_not_fit(spark: SparkSession, tmp_path: Path) -> None
     assert counts(spark, tmp_path / "out") == [1, 3]
 
 
+@pytest.mark.parametrize("kind", ["string", "binary"])
+async def test_a_value_that_names_the_folder_of_nulls(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """It is rejected: Spark would fail the write of all rows beside a null, and a reader finds a null."""
+    taken: Any = "__HIVE_DEFAULT_PARTITION__"
+    values = [(None, 1), (taken if kind == "string" else taken.encode(), 2), (None, 3)]
+    letters: list[DeadLetter] = []
+    sink = DataFrameSink(tmp_path / "out", partition_by="word", schema=f"word {kind}, count bigint")
+    await run_to_end(writing(sink, values, max_attempts=1), dead_letters=letters.append)
+    assert [each.failure.reason for each in letters] == [
+        "word: '__HIVE_DEFAULT_PARTITION__' names the folder of rows without a value, for partition_by"
+    ]
+    assert counts(spark, tmp_path / "out") == [1, 3]
+
+
 async def test_only_rows_that_do_not_fit(tmp_path: Path) -> None:
     """Nothing is written then."""
     await run_to_end(writing(DataFrameSink(tmp_path / "out", schema=Word), [5]))

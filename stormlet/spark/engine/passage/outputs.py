@@ -79,12 +79,13 @@ class Leaving(msgspec.Struct, frozen=True):
 class TableFactory(TableMaker):
     """Makes the bolts that make tables of values."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, folders: Sequence[str]) -> None:
         self._schema = schema
+        self._folders = folders
 
     def __call__(self) -> BatchBolt[Any, bytes]:
         """The bolt of one task."""
-        return TableBolt(self._schema)
+        return TableBolt(self._schema, self._folders)
 
 
 class TableBolt(BatchBolt[Any, bytes]):
@@ -93,8 +94,8 @@ class TableBolt(BatchBolt[Any, bytes]):
     size = ROWS
     within = 3600.0
 
-    def __init__(self, schema: StructType) -> None:
-        self._tables = Tables(schema)
+    def __init__(self, schema: StructType, folders: Sequence[str]) -> None:
+        self._tables = Tables(schema, folders)
 
     def __getstate__(self) -> None:
         """It has no state from one epoch of a stream to the next."""
@@ -134,14 +135,14 @@ def with_outputs(
             sink: DataFrameSink = bolt.logic
             schema = _columns(f"bolt {id!r}", sink.schema, inputs)
             leaving[id] = Leaving(f"{OURS}rows of {id}", schema, sink.destination, sink.needs_epochs)
-            bolts[id] = _making(bolt, schema)
+            bolts[id] = _making(bolt, schema, sink.destination.partition_by)
             bolts[f"{OURS}rows of {id}"] = _taking(f"{OURS}rows of {id}", id)
     for stream in streams:
         name = stream_name(stream.component, stream.stream)
         schema = _columns(str(stream), None, [_schema(description, stream)])
         tables, rows = f"{OURS}tables of {name}", f"{OURS}rows of {name}"
         taken: Subscription[object] = Subscription(stream, Shuffle(), None)
-        bolts[tables] = _making(_taking(tables, name), schema, [taken])
+        bolts[tables] = _making(_taking(tables, name), schema, inputs=[taken])
         bolts[rows] = _taking(rows, tables)
         leaving[name] = Leaving(rows, schema)
     return msgspec.structs.replace(description, bolts=bolts), leaving
@@ -235,11 +236,14 @@ def _columns(where: str, given: object, inputs: Sequence[Schema]) -> StructType:
 
 
 def _making(
-    bolt: BoltSpec, schema: StructType, inputs: Sequence[Subscription[object]] | None = None
+    bolt: BoltSpec,
+    schema: StructType,
+    folders: Sequence[str] = (),
+    inputs: Sequence[Subscription[object]] | None = None,
 ) -> BoltSpec:
     return msgspec.structs.replace(
         bolt,
-        logic=TableFactory(schema),
+        logic=TableFactory(schema, folders),
         kind=LogicKind.FACTORY,
         outputs={DEFAULT_STREAM: Output(schema_of(None))},
         options={},
