@@ -112,13 +112,14 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
             self._writer.write_epoch(source, epoch.number, tables)
 
     def _lines_of_states(self, epoch: Epoch) -> Sequence[Epoch]:
-        """Refuse rows of batches that a state has had written."""
+        """Refuse rows of batches that a state has had written, or another query."""
         for place, _, last in self._writer.epochs_by_line(self._owner):
             if last:
                 raise NotExactlyOnce(
                     f"{self._component}: {place} has rows that were written by a state, and {epoch} may be one of its "
                     f"epochs; run with that state=, write elsewhere, or remove it"
                 )
+        self._writer.claim_line(self._component, epoch.line, self._owner)
         return ()
 
     def _checked_lines(self, epoch: Epoch) -> Sequence[Epoch]:

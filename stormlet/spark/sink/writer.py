@@ -15,7 +15,7 @@ from uuid import uuid4
 from stormlet.core.records import class_below
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import counted
-from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.errors import InvalidTopology, NotExactlyOnce, SparkFailed
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
 from stormlet.spark.arrow.tables import Batch, LearnedTables, Tables
@@ -40,6 +40,8 @@ _turns: defaultdict[str, Lock] = defaultdict(Lock)
 SOURCE, EPOCH = "source", "epoch"
 """The columns that a reader of epochs finds in addition to the sink's own, from the names of directories."""
 ROWS_PER_FILE = 1_000_000
+OWNER = "_owner"
+"""The file that says which sink has written the rows of a query. Readers leave out such names."""
 MARKER = "_SUCCESS"
 """The file by which Spark says that a directory has been written as a whole."""
 
@@ -261,6 +263,10 @@ class EpochWriter(SparkWriter):
             if re.fullmatch(rf"{SOURCE}=frame-[0-9a-f]{{16}}-\d+", name):
                 yield self._folder.below(name)
 
+    def claim_line(self, what: str, query: str, owner: str) -> None:
+        """See :func:`claim_line`."""
+        claim_line(self._session, self._folder, what, query, owner)
+
     def write_nothing(self, source: SourceKey) -> None:
         """Write an epoch without rows where there is nothing at all. Raises :class:`~stormlet.errors.SparkFailed`."""
         if not self._folder.names():
@@ -283,6 +289,28 @@ class EpochWriter(SparkWriter):
 
         folder = self._destination.below(*epoch_names(source, epoch))
         self._in_turn(f"writing {counted(rows, 'row')} to {folder}", replace)
+
+
+def claim_line(session: SparkSession, folder: Folder, what: str, query: str, owner: str) -> None:
+    """Note that the rows of a query are a sink's, before the first of them. ``what`` is the sink, and ``owner`` what it
+    is called in every run: the id of a query lasts no longer than its checkpoint.
+
+    Raises :class:`~stormlet.errors.NotExactlyOnce` if the same sink has written rows of another query.
+    """
+    mine = f"{SOURCE}={query}"
+    for name in folder.names():
+        other = Folder(session, folder.below(name))
+        if not name.startswith(f"{SOURCE}=query-") or name == mine or other.read(OWNER) != owner.encode():
+            continue
+        if any(True for _ in _epochs_in(other)):
+            raise NotExactlyOnce(
+                f"{what}: {other} has rows of {name.removeprefix(f'{SOURCE}=')}, written by the same sink, and this is "
+                f"{query}, whose checkpoint is another one: they would be there twice; bring its checkpoint back, "
+                f"remove these rows, or write elsewhere"
+            )
+    note = Folder(session, folder.below(mine))
+    if note.read(OWNER) != owner.encode():
+        note.write(OWNER, owner.encode())
 
 
 def _epochs_in(folder: Folder) -> Iterator[int]:

@@ -286,6 +286,22 @@ def test_a_start_that_is_interrupted_leaves_no_query(
     assert not spark.streams.active
 
 
+def test_a_checkpoint_that_was_removed_without_the_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """They would be there twice: the first epoch says so, before anything is run."""
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path))
+    run(counting(spark, tmp_path))
+    shutil.rmtree(tmp_path / "checkpoint")
+    Log.lines = []
+    once = RestartPolicy(most=0, within=1.0)
+    with pytest.raises(
+        SparkFailed, match=r"bolt 'write': .*source=query-.* has rows of query-.*, written by the"
+    ):
+        run(counting(spark, tmp_path, restarts=once))
+    assert not Log.lines
+    assert totals(spark, tmp_path) == expected(["a"])
+
+
 def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
     """Spark does not leave out its stages."""
     write(tmp_path / "in", ["a"], [], ["a"])

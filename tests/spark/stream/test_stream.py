@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ from stormlet import (
     Value,
 )
 from stormlet.core.retries import RestartPolicy
-from stormlet.errors import SparkFailed
+from stormlet.errors import NotExactlyOnce, SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from tests.cast import ignore
 from tests.helpers import run_to_end
@@ -313,6 +314,32 @@ async def test_an_exactly_once_batch_that_comes_again_without_rows(files: Files)
     written = files.spark.read.parquet(str(files.path / "out")).select("id").collect()
     assert sorted(row["id"] for row in written) == list(range(20))
     assert files.committed == [0, 1, 2]
+
+
+@pytest.mark.asyncio
+async def test_exactly_once_without_its_checkpoint(files: Files) -> None:
+    """Its rows would be there twice: the first write says so. Another sink may write beside them."""
+
+    def topology(name: str) -> Topology:
+        made = Topology(name)
+        sink = DataFrameSink(files.path / "out", exactly_once=True)
+        made.bolt("write", sink, (orders := made.spout("orders", outputs=Order)).shuffle())
+        stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, trigger=AVAILABLE)
+        return made
+
+    await files.run(topology("once"))
+    await files.run(topology("once"))
+    (before,) = (files.path / "out").glob("source=*")
+    shutil.rmtree(files.checkpoint)
+    with pytest.raises(TopologyCrashed) as crash:
+        await files.run(topology("once"))
+    assert isinstance(crash.value.__cause__, NotExactlyOnce)
+    said = str(crash.value.__cause__)
+    assert said.startswith(f"write: file:{before} has rows of {before.name.removeprefix('source=')}, written by")
+    assert said.endswith("bring its checkpoint back, remove these rows, or write elsewhere")
+    assert files.spark.read.parquet(str(files.path / "out")).count() == 30
+    await files.run(topology("another"))
+    assert files.spark.read.parquet(str(files.path / "out")).count() == 60
 
 
 class Count(KeyedBolt[int, Order, Order]):

@@ -53,7 +53,8 @@ from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
 from stormlet.spark.engine.stream.written import after, hashes_of, ids_of, to_write_again, written_by
 from stormlet.spark.files import Folder
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.writer import Destination, SourceKey, check_epoch_columns, replace_epoch
+from stormlet.spark.sink.committed import owner_of
+from stormlet.spark.sink.writer import Destination, SourceKey, check_epoch_columns, claim_line, replace_epoch
 from stormlet.spark.stream.stream import StreamSource
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ class Epochs:
         assert checkpoint is not None, "it was prepared"
         if checkpoint.is_done(epoch, query):
             return
+        if self._opens_all:
+            self._claim_lines(session, query)
         frame, values_of = self._source.distributed(batch)
         with settings(session):
             partitions = partitions_of(frame)
@@ -153,6 +156,13 @@ class Epochs:
         self._opens_all = False
         statistics = statistics_of(cluster, passed.reports, passed.given_up)
         self.totals.add(statistics, failures_of(passed.reports))
+
+    def _claim_lines(self, session: SparkSession, query: str) -> None:
+        for id, each in self._leaving.items():
+            if each.exactly_once and each.destination is not None and each.destination.path is not None:
+                folder = Folder(session, each.destination.path)
+                owner = owner_of(self._description.name, id)
+                claim_line(session, folder, f"bolt {id!r}", f"query-{query}", owner)
 
     def _state_plan(self, last: EpochRecord | None, epoch: int) -> StatePlan:
         kept = () if last is None else last.groups
