@@ -149,8 +149,8 @@ class Batch:
 
 
 NULLS: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The name of the folder for the rows in which the column is null. A value of this name would be written over them, which
-fails the write, or else be read back as null."""
+"""The name of the folder for the rows in which the column is null. A value of this name would be written over them,
+which fails the write, or else be read back as null."""
 
 
 class Tables:

@@ -106,6 +106,8 @@ class BatchWriter(WritingBolt[SparkWriter]):
         super().__init__(writer, size, within)
         self.at_once = FIRST_AT_ONCE
         self._portions: Portions
+        self._has_ended = False
+        """True if its input has ended."""
 
     def _opened(self, context: TaskContext) -> None:
         self._portions = Portions(self._convert, self._write_tables, self._allow)
@@ -124,6 +126,18 @@ class BatchWriter(WritingBolt[SparkWriter]):
             raise InvalidEmit(
                 f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
             )
+
+    async def finish(self, out: Collector[None]) -> None:
+        """Note that there is no more to come."""
+        self._has_ended = True
+
+    async def cleanup(self) -> None:
+        """Have a reader find the columns where there is nothing else, and end the threads."""
+        try:
+            if self._has_ended:
+                await self._write(self._writer.write_without_rows)
+        finally:
+            await super().cleanup()
 
     def _ack(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         for tup in tups:

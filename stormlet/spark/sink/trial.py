@@ -31,6 +31,11 @@ NOT_FOUND: Final = "Failed to find"
 """Words of Spark about a format that it does not have."""
 
 
+def is_of_files(kind: str) -> bool:
+    """True for a format of files that Spark brings."""
+    return kind.lower() in FILES
+
+
 def check_write(
     what: str, writer: DataFrameWriter, kind: str, session: SparkSession, folder: Path | None
 ) -> None:
@@ -40,7 +45,7 @@ def check_write(
     from pyspark.errors import PySparkException
 
     try:
-        if kind.lower() in FILES:
+        if is_of_files(kind):
             _write_below_a_file(writer, folder)
         elif not is_of_connect(session):  # its client cannot ask
             _look_up(session, kind)

@@ -24,7 +24,7 @@ from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.arrow_frames import ArrowFrames
-from stormlet.spark.sink.trial import check_write
+from stormlet.spark.sink.trial import check_write, is_of_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +104,17 @@ class Destination:
             remove_marker(Folder(rows.sparkSession, self.path))
         self._write(rows, self.mode, ALL_OF_IT)
 
+    @property
+    def is_sparks_own(self) -> bool:
+        """True for a table, and for files of a format that Spark brings."""
+        return self.path is None or is_of_files(self.format)
+
+    def is_there(self, session: SparkSession) -> bool:
+        """True if there is such a table, or anything in the directory."""
+        if self.path is None:
+            return session.catalog.tableExists(f"{self.table}")
+        return bool(Folder(session, self.path).names())
+
     def append(self, rows: DataFrame) -> None:
         """Write one batch."""
         self._write(rows, "append", {})
@@ -137,6 +148,8 @@ class SparkWriter:
         self._given_schema = schema
         self._tag = f"stormlet-sink-{uuid4()}"
         self._interrupted = False
+        self._has_written = False
+        """True once there was a row to write."""
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
         """Prepare for writes; ``first`` is true in one task of the sink.
@@ -169,6 +182,23 @@ class SparkWriter:
         if some:
             self._append(pa.concat_tables(some))
 
+    def write_without_rows(self) -> None:
+        """Have a reader find the columns, if nothing was written and there is nothing, as Spark does for a DataFrame
+        without rows. Raises :class:`~stormlet.errors.SparkFailed`."""
+        if (
+            self._has_written
+            or isinstance(self._tables, LearnedTables)
+            or not self._destination.is_sparks_own
+        ):
+            return
+        nothing = self._frames.empty(self._schema)
+
+        def write() -> None:
+            if not self._destination.is_there(self._session):
+                self._destination.append(nothing)
+
+        self._in_turn(f"writing no rows to {self._destination}", write)
+
     def interrupt(self) -> None:
         """Make a write that is under way in another thread fail soon."""
         self._interrupted = True
@@ -183,6 +213,8 @@ class SparkWriter:
             self._destination.check(self._frames.empty(schema))
 
     def _append(self, table: pa.Table) -> None:
+        self._has_written = True
+
         def append() -> None:
             self._destination.append(self._frames.of(table, self._schema))
 

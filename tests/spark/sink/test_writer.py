@@ -292,10 +292,31 @@ async def test_a_value_that_names_the_folder_of_nulls(spark: SparkSession, tmp_p
     assert counts(spark, tmp_path / "out") == [1, 3]
 
 
-async def test_only_rows_that_do_not_fit(tmp_path: Path) -> None:
-    """Nothing is written then."""
-    await run_to_end(writing(DataFrameSink(tmp_path / "out", schema=Word), [5]))
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [({"schema": Word}, []), ({"schema": Word}, [5]), ({"schema": "word string, count bigint"}, [])],
+)
+async def test_without_rows_the_columns_are_there(
+    spark: SparkSession, tmp_path: Path, arguments: dict[str, Any], values: list[Any]
+) -> None:
+    """As Spark writes a DataFrame without rows, once: be it that none came, or that none did fit."""
+    for _ in range(2):
+        await run_to_end(writing(DataFrameSink(tmp_path / "out", **arguments), values))
+    written = spark.read.parquet(str(tmp_path / "out"))
+    assert (written.dtypes, written.count()) == ([("word", "string"), ("count", "bigint")], 0)
+    assert len([*(tmp_path / "out").glob("*.parquet")]) == 1
+
+
+async def test_without_rows_a_table_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark makes one of a DataFrame without rows."""
+    try:
+        for _ in range(2):
+            sink = DataFrameSink(table="nothing", options={"path": str(tmp_path / "nothing")}, schema=Word)
+            await run_to_end(writing(sink, []))
+        assert spark.table("nothing").count() == 0
+        assert len([*(tmp_path / "nothing").glob("*.parquet")]) == 1
+    finally:
+        spark.sql("DROP TABLE IF EXISTS nothing")
 
 
 async def test_an_interrupted_writer_begins_no_write(tmp_path: Path) -> None:

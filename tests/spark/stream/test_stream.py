@@ -335,7 +335,9 @@ async def test_exactly_once_without_its_checkpoint(files: Files) -> None:
         await files.run(topology("once"))
     assert isinstance(crash.value.__cause__, NotExactlyOnce)
     said = str(crash.value.__cause__)
-    assert said.startswith(f"write: file:{before} has rows of {before.name.removeprefix('source=')}, written by")
+    assert said.startswith(
+        f"write: file:{before} has rows of {before.name.removeprefix('source=')}, written by"
+    )
     assert said.endswith("bring its checkpoint back, remove these rows, or write elsewhere")
     assert files.spark.read.parquet(str(files.path / "out")).count() == 30
     await files.run(topology("another"))
