@@ -17,6 +17,8 @@ from stormlet import DeadLetter, InvalidTopology, StartFailed, Topology
 from stormlet.spark import DataFrameSink, Origin, RestartPolicy, SparkFailed, stream, stream_on_spark
 from tests.helpers import run_to_end
 from tests.spark.engine.streams import (
+    Count,
+    CountByKey,
     Locked,
     Log,
     MakesLocks,
@@ -262,6 +264,41 @@ def test_a_record_that_is_damaged_is_refused(spark: SparkSession, tmp_path: Path
         InvalidTopology, match=r"record of epoch 0 cannot be read.*begin with another checkpoint"
     ):
         run(counting(spark, tmp_path))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_rows_that_are_cut_or_missing_are_refused(
+    spark: SparkSession, tmp_path: Path, *, keyed: bool
+) -> None:
+    """At the start, by the name of the file and with the way out."""
+    count = CountByKey if keyed else Count
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path, count=count))
+    rows = tmp_path / "checkpoint" / "stormlet" / "0" / "rows"
+    file = sorted((rows / "part=run" if keyed else rows).glob("*.parquet"))[0]
+    content = file.read_bytes()
+    file.write_bytes(content[:-4])
+    fault = f"{file.name} has {len(content) - 4:,} bytes, and epoch 0 has written {len(content):,}; bring back what"
+    with pytest.raises(InvalidTopology, match=fault):
+        run(counting(spark, tmp_path, count=count))
+    file.unlink()
+    with pytest.raises(
+        InvalidTopology, match=f"{file.name} is missing, and has rows of epoch 0; bring it back"
+    ):
+        run(counting(spark, tmp_path, count=count))
+
+
+def test_rows_that_cannot_be_read_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    """A file of the right length that was damaged: when Spark reads it, with the way out."""
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path, count=CountByKey))
+    write(tmp_path / "in", ["a"], ["b"])
+    (file,) = (tmp_path / "checkpoint" / "stormlet" / "0" / "rows" / "part=groups").glob("*.parquet")
+    content = file.read_bytes()
+    file.write_bytes(content[:40] + bytes(60) + content[100:])
+    wanted = rf"checkpoint .* cannot be read: .*{file.name}.*; bring that file back, or begin with another checkpoint"
+    with pytest.raises(SparkFailed, match=wanted):
+        run(counting(spark, tmp_path, count=CountByKey, restarts=RestartPolicy(most=0, within=1.0)))
 
 
 def test_a_checkpoint_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:

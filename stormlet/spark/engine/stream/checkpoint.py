@@ -20,7 +20,7 @@ from stormlet.core.state.commits import Shape, StateId
 from stormlet.errors import InvalidTopology, SparkFailed, StateUnusable
 from stormlet.model.description import Description
 from stormlet.spark.engine.partition.keyed.carried import check_shapes
-from stormlet.spark.engine.passage.staging import GROUPS, RUN, part_of
+from stormlet.spark.engine.passage.staging import GROUPS, PART, RUN, part_of
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.spark.engine.stream.written import Written
 from stormlet.spark.failures import summary
@@ -56,6 +56,8 @@ class EpochRecord(msgspec.Struct, frozen=True):
     """The places of the tasks of each bolt with keyed state."""
     shapes: Sequence[tuple[StateId, Shape]] = ()
     """The types of their states."""
+    files: Mapping[str, int] = {}
+    """The names of the files with all other rows, with their bytes."""
 
 
 class Checkpoint:
@@ -93,14 +95,22 @@ class Checkpoint:
         except StateUnusable as error:
             raise InvalidTopology(f"checkpoint {self._path}: {error}") from error
 
-    def check_groups(self) -> None:
-        """Raise it unless the files with key groups are those that the record of the last epoch names."""
-        for each in () if self.last is None else self.last.groups:
-            there, path = self.files_of(each.epoch), self._place_of(each.epoch)
-            for name in {**each.files, **there}:
-                fault = _fault(each, each.files.get(name), there.get(name))
-                if fault:
-                    raise InvalidTopology(f"checkpoint {self._path}: {path}/{name} {fault}")
+    def check_files(self) -> None:
+        """Raise it unless the files of rows and key groups are those that the record of the last epoch names."""
+        last = self.last
+        if last is None:
+            return
+        if last.files:  # none are named by a record of an earlier version
+            self._check(last.epoch, self._run_of(last.epoch), last.files, "rows")
+        for each in last.groups:
+            self._check(each.epoch, self._place_of(each.epoch), each.files, "keyed state")
+
+    def _check(self, epoch: int, place: str, files: Mapping[str, int], kind: str) -> None:
+        there = _files_in(self._session, place)
+        for name in {**files, **there}:
+            fault = _fault(epoch, kind, files.get(name), there.get(name))
+            if fault:
+                raise InvalidTopology(f"checkpoint {self._path}: {place}/{name} {fault}")
 
     def is_done(self, epoch: int, query: str) -> bool:
         """True if this epoch of a query has a record, so that only Spark's own note of it is missing. Raise
@@ -134,10 +144,13 @@ class Checkpoint:
         """Return the folders with these groups."""
         return [self._place_of(each.epoch) for each in kept]
 
-    def files_of(self, epoch: int) -> Mapping[str, int]:
+    def groups_written(self, epoch: int) -> Mapping[str, int]:
         """Return the names of the files with groups that an epoch has written, with their bytes."""
-        files = Folder(self._session, self._place_of(epoch)).lengths()
-        return {name: length for name, length in files.items() if name.endswith(".parquet")}
+        return _files_in(self._session, self._place_of(epoch))
+
+    def rows_written(self, epoch: int) -> Mapping[str, int]:
+        """Return the names of the files with all its other rows, with their bytes."""
+        return _files_in(self._session, self._run_of(epoch))
 
     def end(self, record: EpochRecord) -> None:
         """Note durably that an epoch is done, and forget what it does not refer to."""
@@ -164,6 +177,11 @@ class Checkpoint:
     def _place_of(self, epoch: int) -> str:
         return part_of(self._folder.below(str(epoch), ROWS), GROUPS)
 
+    def _run_of(self, epoch: int) -> str:
+        rows = self._folder.below(str(epoch), ROWS)
+        parts = Folder(self._session, rows).names()
+        return part_of(rows, RUN) if any(name == f"{PART}={RUN}" for name in parts) else rows
+
     def _newest(self) -> EpochRecord | None:
         numbers = sorted((int(name) for name in self._folder.names() if name.isdecimal()), reverse=True)
         for number in numbers:
@@ -185,15 +203,20 @@ class Checkpoint:
             ) from error
 
 
-def _fault(written: Written, length: int | None, there: int | None) -> str | None:
+def _files_in(session: SparkSession, place: str) -> Mapping[str, int]:
+    files = Folder(session, place).lengths()
+    return {name: length for name, length in files.items() if name.endswith(".parquet")}
+
+
+def _fault(epoch: int, kind: str, length: int | None, there: int | None) -> str | None:
     """Return the fault of a file, by the bytes that it should have and those that it has, with the way out."""
     if there is None:
-        return f"is missing, and has keyed state of epoch {written.epoch}; bring it back, or use another checkpoint"
+        return f"is missing, and has {kind} of epoch {epoch}; bring it back, or use another checkpoint"
     if length is None:
-        return f"is none of the files that epoch {written.epoch} has written; take it away"
+        return f"is none of the files that epoch {epoch} has written; take it away"
     if length != there:
         return (
-            f"has {there:,} bytes, and epoch {written.epoch} has written {length:,}; bring back what was there, or use "
+            f"has {there:,} bytes, and epoch {epoch} has written {length:,}; bring back what was there, or use "
             f"another checkpoint"
         )
     return None

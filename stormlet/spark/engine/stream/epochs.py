@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import Path
 from random import SystemRandom
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -55,10 +55,14 @@ from stormlet.spark.files import Folder
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.committed import owner_of
 from stormlet.spark.sink.writer import Destination, SourceKey, check_epoch_columns, claim_line, replace_epoch
+from stormlet.spark.stream.keeper import EPOCHS
 from stormlet.spark.stream.stream import StreamSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+UNREADABLE: Final = "FAILED_READ_FILE"
+"""In an error of Spark's for a file that it cannot read."""
 
 
 class Epochs:
@@ -110,7 +114,7 @@ class Epochs:
         checkpoint = Checkpoint(session, query.checkpoint)
         checkpoint.check(cluster.plan.description.name, _tasks(cluster))
         checkpoint.check_states(self._description)
-        checkpoint.check_groups()
+        checkpoint.check_files()
         if checkpoint.last is None and self._stored is not None:
             check_shapes(self._description, self._stored.shapes)
         check_sinks(session, self._leaving)
@@ -122,12 +126,23 @@ class Epochs:
                 each.destination.begin(session.createDataFrame([], each.schema))
         self._checkpoint = checkpoint
 
-    @explained()
     def execute(self, batch: DataFrame, epoch: int, query: str) -> None:
         """Execute the epoch of a micro-batch; ``query`` is the id of its query.
 
         Raises :class:`~stormlet.errors.SparkFailed`; then it must be given again.
         """
+        try:
+            self._execute(batch, epoch, query)
+        except SparkFailed as error:
+            if UNREADABLE not in str(error) or f"/{EPOCHS}/" not in str(error):
+                raise
+            raise SparkFailed(
+                f"checkpoint {self._source.query.checkpoint} cannot be read: {error}; bring that file back, or "
+                f"begin with another checkpoint"
+            ) from error.__cause__
+
+    @explained()
+    def _execute(self, batch: DataFrame, epoch: int, query: str) -> None:
         checkpoint, session = self._checkpoint, batch.sparkSession
         assert checkpoint is not None, "it was prepared"
         if checkpoint.is_done(epoch, query):
@@ -184,9 +199,10 @@ class Epochs:
             left.states,
             left.driver,
             cluster.state.now,
-            after(before, written_by(epoch, checkpoint.files_of(epoch), left.groups)),
+            after(before, written_by(epoch, checkpoint.groups_written(epoch), left.groups)),
             places,
             [*shapes_of(self._description).items()],
+            checkpoint.rows_written(epoch),
         )
 
     def _numbered(self, partitions: int, state: StatePlan) -> ClusterPlan:
