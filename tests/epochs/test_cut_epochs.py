@@ -142,7 +142,7 @@ async def test_a_commit_that_takes_longer_than_the_drain_may(caplog: pytest.LogC
         await asyncio.sleep(1.0)
         running.stop()
     assert (now() < 10, written, source.done) == (True, {}, 0)
-    assert "committer 'write' has not had epoch 0 with 10 rows, which come with the next run" in caplog.text
+    assert "committer 'write' has not committed epoch 0 (10 rows); the next run begins with it" in caplog.text
     await run_to_end(topology_of(source, writing(written), once()))
     assert written == WHOLE
 

@@ -315,7 +315,10 @@ async def test_X12_rows_that_nobody_will_deliver_are_logged(caplog: pytest.LogCa
             await asyncio.sleep(0.005)
             running.stop()
             running.stop()
-    assert "committer 'write' has not had epoch 1 with 2 rows, which are lost" in caplog.text
+    assert (
+        "committer 'write' has not committed epoch 1 (2 rows); it is lost, as there is no state="
+        in caplog.text
+    )
 
 
 def test_X13_a_value_is_changed_once_by_an_epoch() -> None:

@@ -62,8 +62,8 @@ from stormlet.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
-COME_AGAIN: Final = "row, which comes with the next run", "rows, which come with the next run"
-LOST: Final = "row, which is lost, as there is no state=", "rows, which are lost, as there is no state="
+COME_AGAIN: Final = "the next run begins with it"
+LOST: Final = "it is lost, as there is no state="
 
 
 class EpochKeeper:
@@ -270,10 +270,11 @@ class EpochKeeper:
         for committer, number, rows in self._state.undelivered():
             logger.log(
                 logging.WARNING if comes_again else logging.ERROR,
-                "committer %r has not had %s with %s",
+                "committer %r has not committed %s (%s); %s",
                 committer,
                 self._state.epoch_of(number),
-                counted(rows, *(COME_AGAIN if comes_again else LOST)),
+                counted(rows, "row"),
+                COME_AGAIN if comes_again else LOST,
                 extra=log_fields(self._topology, committer),
             )
 
