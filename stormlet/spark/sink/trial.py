@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from stormlet.errors import InvalidTopology
 from stormlet.spark.failures import summary
+from stormlet.spark.files import literally
 from stormlet.spark.frames import is_of_connect
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def check_write(
     try:
         if is_of_files(kind):
             _write_below_a_file(writer, folder)
-        elif not is_of_connect(session):  # its client cannot ask
+        elif is_of_connect(session):
+            _read_nothing(session, kind)
+        else:
             _look_up(session, kind)
     except (PySparkException, Py4JError) as error:
         if NO_FOLDER not in str(error):
@@ -63,6 +66,26 @@ def _look_up(session: SparkSession, kind: str) -> None:
     untyped = cast("Any", session)
     source = untyped._jvm.org.apache.spark.sql.execution.datasources.DataSource
     source.lookupDataSource(kind, untyped._jsparkSession.sessionState().conf())
+
+
+def _read_nothing(session: SparkSession, kind: str) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        _ = session.read.format(kind).load().columns  # without options it reads nothing
+    except PySparkException as error:
+        if NOT_FOUND in str(error):
+            raise
+
+
+def is_seen(session: SparkSession, path: str) -> bool:
+    """True if Spark's driver finds a file or a directory there. It reads nothing."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(session.read.text(literally(path)).columns)
+    except AnalysisException:
+        return False
 
 
 def _way_out(error: Exception) -> str:

@@ -24,7 +24,7 @@ from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.arrow_frames import ArrowFrames
-from stormlet.spark.sink.trial import check_write, is_of_files
+from stormlet.spark.sink.trial import check_write, is_of_files, is_seen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,6 +91,19 @@ class Destination:
         if self.path is not None:
             writer = self._writer(nothing, "append", {})
             check_write(f"{self}", writer, self.format, nothing.sparkSession, folder)
+
+    def check_place(self, session: SparkSession) -> None:
+        """Raise :class:`~stormlet.errors.InvalidTopology` if something is there that ``mode`` does not allow."""
+        if self.mode == "error" and self.is_sparks_own and self._is_taken(session):
+            raise InvalidTopology(
+                f'{self} is there already, which mode="error" refuses; remove it, write elsewhere, or give another '
+                f"mode="
+            )
+
+    def _is_taken(self, session: SparkSession) -> bool:
+        if self.path is None:
+            return session.catalog.tableExists(f"{self.table}")
+        return is_seen(session, self.path)  # an empty directory, too
 
     def begin(self, nothing: DataFrame) -> None:
         """Write a DataFrame without rows before the first row of a run, as ``mode`` requires."""

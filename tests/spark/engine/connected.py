@@ -67,7 +67,11 @@ def refused(session: SparkSession, folder: Path) -> object:
     options: Sequence[Mapping[str, Any]] = (
         {"options": {"compression": "zap"}},
         {"format": "csv", "schema": "n array<int>"},
+        {"format": "parket"},
+        {"mode": "error"},
     )
+    Path(folder, "refused").mkdir()
+    Path(folder, "refused", "file").touch()
     said = list[str]()
     for each in options:
         topology = Topology("refused")

@@ -193,6 +193,30 @@ def test_a_sink_that_can_take_no_row_is_refused(spark: SparkSession, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+def test_a_sink_whose_place_is_taken_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """With ``mode="error"``, before anything is run."""
+    (tmp_path / "out").mkdir()  # be it empty
+    topology, numbers = flows.doubles([Number(1)])
+    flows.Keep.kept = []
+    topology.bolt("keep", flows.Keep, numbers.global_())
+    topology.bolt("write", DataFrameSink(tmp_path / "out", mode="error"), numbers.shuffle())
+    with pytest.raises(
+        InvalidTopology, match=r"bolt 'write': parquet at .*/out is there already, which mode="
+    ):
+        run_on_spark(topology, spark)
+    assert not flows.Keep.kept
+
+
+def test_what_is_no_session_is_refused() -> None:
+    """By its name, and with the way out."""
+    topology, _ = flows.doubles([Number(1)])
+    session: Any = "local[2]"
+    with pytest.raises(
+        InvalidConfiguration, match=r"spark must be a SparkSession, not 'local\[2\]'; leave it out"
+    ):
+        run_on_spark(topology, session)
+
+
 def test_a_crash_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """The error names the task, the method and what it raised, without Java."""
     topology, numbers = flows.doubles([Number(n) for n in range(5)])

@@ -77,11 +77,13 @@ def test_connect_a_sink_is_written(found: dict[str, Any]) -> None:
 
 def test_connect_a_sink_that_can_take_no_row_is_refused(found: dict[str, Any]) -> None:
     """By the server's own checks, before anything runs."""
-    codec, columns = found["refused"]
+    codec, columns, unknown, taken = found["refused"]
     assert codec.startswith("InvalidTopology: bolt 'write': parquet at ")
     assert "The codec zap is not available" in codec
     assert "The CSV datasource doesn't support the column `n`" in columns
     assert columns.endswith("; change format=, options= or the columns")
+    assert "Failed to find the data source: parket" in unknown
+    assert 'is there already, which mode="error" refuses' in taken
 
 
 def test_connect_a_crash_is_one_sentence(found: dict[str, Any]) -> None:

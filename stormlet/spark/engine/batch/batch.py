@@ -36,7 +36,14 @@ from stormlet.spark.engine.batch.result import BatchResult
 from stormlet.spark.engine.partition.keyed.carried import EndStates, rows_with, stored_in
 from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
-from stormlet.spark.engine.passage.conduct import cancelled, check_paths, explained, hand_over, settings
+from stormlet.spark.engine.passage.conduct import (
+    cancelled,
+    check_paths,
+    check_session,
+    explained,
+    hand_over,
+    settings,
+)
 from stormlet.spark.engine.passage.connect import check_reach
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, check_sinks, with_outputs, write_sinks
@@ -103,6 +110,8 @@ def run_on_spark(
         raise InvalidConfiguration(f'{where}: replays must be "stage" or "source", not {replays!r}')
     if replays == "source":
         check_replays(described)
+    if spark is not None:
+        check_session(where, spark)
     stored = None if initial_state is None else stored_in(initial_state)
     topology._one_shot.use(described.spouts.values())  # pyright: ignore[reportPrivateUsage] - as a run in process does
     sink, _ = opened(dead_letters)

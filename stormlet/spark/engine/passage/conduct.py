@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.spark.engine.passage.arrow_rows import BATCH_BYTES
@@ -44,6 +45,15 @@ def check_paths(
     if staging is not None and not Path(staging).is_dir():
         raise InvalidConfiguration(
             f"{where}: there is no folder {os.fspath(staging)!r} for staging; make it first"
+        )
+
+
+def check_session(where: str, session: object) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` for what is no session of Spark."""
+    kinds = [base.__module__ for base in type(session).__mro__ if base.__name__ == "SparkSession"]
+    if not any(module.startswith("pyspark.sql") for module in kinds):
+        raise InvalidConfiguration(
+            f"{where}: spark must be a SparkSession, not {shortened(session)}; leave it out for the active one"
         )
 
 

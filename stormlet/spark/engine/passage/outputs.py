@@ -156,6 +156,7 @@ def check_sinks(session: SparkSession, leaving: Mapping[str, Leaving], folder: P
             continue
         try:
             each.destination.check(session.createDataFrame([], each.schema), folder)
+            each.destination.check_place(session)
         except InvalidTopology as error:
             raise InvalidTopology(f"bolt {id!r}: {error}") from error.__cause__
 
