@@ -51,11 +51,16 @@ WAYS_OUT: Mapping[str, str] = {
 }
 """Text in an error -> advice."""
 
+OF_A_CALL = "of RPC that terminated with:"
+"""In the first line of an error of Spark Connect's client without words of the server; status and details follow."""
+NO_ANSWER = "StatusCode.UNAVAILABLE"
+
 DEATHS = (
     "a Python worker of Spark's has ended without an exception: by os._exit in a bolt, by a crash in a library of "
     "C, or as memory was short; spark.python.worker.faulthandler.enabled=true has Spark's error show where a crash was"
 )
 
+_DETAILS = re.compile(r'details = "(.*)"$')
 _OURS = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
 """The line of one of our errors in the traceback that Spark gives for a task."""
 
@@ -66,6 +71,11 @@ def is_loss(error: BaseException) -> bool:
         return True
     text = str(error)
     return way_out(error) is None and any(each in text for each in LOST)
+
+
+def is_server_gone(error: BaseException) -> bool:
+    """True if the server of Spark Connect does not answer, as its client has found by trying for minutes."""
+    return NO_ANSWER in str(error)
 
 
 def way_out(error: BaseException) -> str | None:
@@ -80,6 +90,8 @@ def summary(error: BaseException) -> str:
     """The line of an error to show: of a JVM error its own message, of a Python worker's what it has raised, of any
     other the first line."""
     lines = [printable(line) for line in str(error).strip().splitlines()]
+    if lines and OF_A_CALL in lines[0]:
+        return _of_call(lines)
     if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
         return (_causes(lines) or lines)[-1]
     if any(OF_A_WRITE in line for line in lines[:2]) and (causes := _causes(lines)):
@@ -103,6 +115,14 @@ def said_of_task(error: BaseException) -> str:
     if ours is None and WORKER_DIED in str(error):
         return DEATHS
     return ours or summary(error)
+
+
+def _of_call(lines: Sequence[str]) -> str:
+    found = next(filter(None, map(_DETAILS.search, lines)), None)
+    details = lines[0] if found is None else found[1]
+    if any(NO_ANSWER in line for line in lines):
+        return f"the server of Spark Connect does not answer ({details}); is it running?"
+    return f"Spark Connect: {details}"
 
 
 def _last_of_traceback(lines: Sequence[str]) -> str:

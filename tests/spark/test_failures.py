@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.spark.failures import is_loss, said_of_task, summary, way_out
+from stormlet.spark.failures import is_loss, is_server_gone, said_of_task, summary, way_out
 
 TOO_LARGE = (
     "Job aborted due to stage failure: Total size of serialized results of 1 tasks (1033.0 KiB) is bigger than "
@@ -91,6 +91,23 @@ def test_what_a_worker_has_raised_is_shown(after: str) -> None:
     """Not what Spark Connect says behind the traceback."""
     said = "An exception was thrown from the Python worker. Please see below.\nTraceback:\nOSError: full"
     assert summary(RuntimeError(said + after)) == "OSError: full"
+
+
+NO_ANSWER = (
+    "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
+    '\tdetails = "failed to connect to all addresses; last error: UNKNOWN: Connection refused"\n'
+    '\tdebug_error_string = "UNAVAILABLE:failed to connect"\n>'
+)
+
+
+def test_a_server_of_spark_connect_that_is_gone() -> None:
+    """Its client says so in the third line."""
+    error = RuntimeError(NO_ANSWER)
+    assert summary(error) == (
+        "the server of Spark Connect does not answer (failed to connect to all addresses; last error: UNKNOWN: "
+        "Connection refused); is it running?"
+    )
+    assert (is_server_gone(error), is_server_gone(RuntimeError("StatusCode.INTERNAL"))) == (True, False)
 
 
 def test_a_worker_that_has_died() -> None:

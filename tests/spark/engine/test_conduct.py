@@ -9,7 +9,7 @@ import pytest
 
 from stormlet import DeadLetter
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.spark.engine.passage.conduct import SETTINGS, hand_over, settings
+from stormlet.spark.engine.passage.conduct import SETTINGS, cancelled, hand_over, settings
 
 NAME = next(iter(SETTINGS))
 
@@ -59,6 +59,20 @@ def test_the_last_of_several_runs_puts_settings_back(session: Any) -> None:
     assert session.conf.values == SETTINGS
     second.__exit__(None, None, None)
     assert session.conf.values == {NAME: "mine"}
+
+
+def test_a_server_that_is_gone_is_asked_for_nothing() -> None:
+    """Spark's client would try each call for ten minutes."""
+    gone: Any = Session("of a server")
+    gone.addTag = gone.removeTag = lambda tag: None
+
+    def run() -> None:
+        with cancelled(gone), settings(gone):
+            gone.conf.set = gone.conf.unset = gone.interruptTag = pytest.fail
+            raise RuntimeError("status = StatusCode.UNAVAILABLE")
+
+    with pytest.raises(RuntimeError, match="UNAVAILABLE"):
+        run()
 
 
 def test_letters_are_handed_over_where_a_loop_runs() -> None:

@@ -16,7 +16,7 @@ from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.spark.engine.passage.arrow_rows import BATCH_BYTES
-from stormlet.spark.failures import said_of_task
+from stormlet.spark.failures import is_server_gone, said_of_task
 from stormlet.spark.threads import run_to_end
 
 if TYPE_CHECKING:
@@ -75,14 +75,18 @@ def settings(session: SparkSession) -> Generator[None]:
     with _turn:
         before, others = _before.get(key) or (_set(session), 0)
         _before[key] = before, others + 1
+    gone = False
     try:
         yield
+    except BaseException as error:
+        gone = is_server_gone(error)
+        raise
     finally:
         with _turn:
             before, runs = _before.pop(key)
             if runs > 1:
                 _before[key] = before, runs - 1
-            else:
+            elif not gone:  # else each call would be tried for ten minutes
                 _put_back(session, before)
 
 
@@ -114,8 +118,9 @@ def cancelled(session: SparkSession) -> Generator[None]:
     session.addTag(tag)
     try:
         yield
-    except BaseException:
-        session.interruptTag(tag)
+    except BaseException as error:
+        if not is_server_gone(error):
+            session.interruptTag(tag)
         raise
     finally:
         session.removeTag(tag)
