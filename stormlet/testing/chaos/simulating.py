@@ -150,13 +150,17 @@ def simulate(
 
 
 def _check_faults(wanted: object) -> None:
-    listed = isinstance(wanted, Sequence) and all(
-        isinstance(each, Fault) for each in cast("Sequence[object]", wanted)
+    if isinstance(wanted, Faults) or _are_faults(wanted):
+        return
+    raise InvalidConfiguration(
+        f"simulate: faults are Faults(kill=0.05), a list of Fault, or a text, not {shortened(wanted)}"
     )
-    if not listed and not isinstance(wanted, Faults):
-        raise InvalidConfiguration(
-            f"simulate: faults are Faults(kill=0.05), a list of Fault, or a text, not {shortened(wanted)}"
-        )
+
+
+def _are_faults(wanted: object) -> bool:
+    if not isinstance(wanted, Sequence):
+        return False
+    return all(isinstance(each, Fault) for each in cast("Sequence[object]", wanted))
 
 
 def _report(on_seed: Callable[[SeedResult], None], result: SeedResult) -> None:

@@ -38,10 +38,10 @@ def _is_plain(info: object) -> bool:
 def _compares_otherwise(kind: type) -> bool:
     if any(defines_equality(base) for base in kind.__mro__):
         return True
+    of_attrs = cast("Sequence[Any]", getattr(kind, "__attrs_attrs__", ()))
     if dataclasses.is_dataclass(kind):
         return not all(each.compare for each in dataclasses.fields(kind))
-    fields = cast("Sequence[Any]", getattr(kind, "__attrs_attrs__", ()))
-    return not all(each.eq for each in fields)
+    return not all(each.eq for each in of_attrs)
 
 
 def _leaves_fields_out(info: inspect.StructType) -> bool:
