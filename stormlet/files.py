@@ -66,14 +66,17 @@ class FileClaim:
         file."""
         if sys.platform == "win32" or self._handle is not None:
             return
+        with _turn:
+            self._take()
+
+    def _take(self) -> None:
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            with _turn:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(handle, 0)
-                os.write(handle, b"%d\n" % os.getpid())
-                self._handle = handle
-                _taken.add(self)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.write(handle, b"%d\n" % os.getpid())
+            self._handle = handle
+            _taken.add(self)
         except BlockingIOError as error:
             raise Claimed(_holder(handle)) from error
         except OSError as error:
@@ -108,7 +111,7 @@ def _let_go() -> None:
 
 
 if sys.platform != "win32":
-    # No fork comes between a lock and its note here.
+    # No fork comes between the opening of a file and its note here.
     os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_let_go)
 
 

@@ -75,7 +75,10 @@ def is_loss(error: BaseException) -> bool:
 
 def is_server_gone(error: BaseException) -> bool:
     """True if the server of Spark Connect does not answer, as its client has found by trying for minutes."""
-    return NO_ANSWER in str(error)
+    text = str(error).lstrip()
+    return (
+        OF_A_CALL in text.partition("\n")[0] and NO_ANSWER in text
+    )  # the call of a bolt has other lines before
 
 
 def way_out(error: BaseException) -> str | None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def sync_tree(top: Path) -> None:
-    """Fsync a directory with everything in it. Raises :class:`OSError`."""
+    """Fsync a file, or a directory with everything in it. Raises :class:`OSError`."""
+    if top.is_file():
+        sync(top)
     for directory, _, files in os.walk(top):
         for name in files:
             sync(Path(directory, name))
@@ -68,6 +70,8 @@ class Folder:
 
     def lengths(self) -> Mapping[str, int]:
         """The bytes of each file in it, by name."""
+        if (here := self.local_path) is not None:
+            return {path.name: path.stat().st_size for path in here.glob("*") if path.is_file()}
         if not self._system.exists(self._path):
             return {}
         found = [each for each in self._system.listStatus(self._path) if each.isFile()]

@@ -84,7 +84,7 @@ def check_alone(path: Path) -> None:
     if path.stat().st_nlink > 1:
         raise StateUnusable(
             f"{path} has {path.stat().st_nlink} names (hard links), of which each would have a lock and a log of its "
-            "own; remove the others. `stormlet state save` makes a copy"
+            "own; remove the others. For a copy there is `stormlet state save`"
         )
     if path in _mounts():
         raise StateUnusable(

@@ -19,11 +19,13 @@ from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Capabilities, Delivery, Settlement, SourceContext
+from stormlet.errors import NotSettled
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSource
 from tests.connect.price import Listed, ListSession
 from tests.connect.runs import Consumer, connection
 from tests.epochs.stores import Kept
+from tests.helpers import now
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
 
@@ -196,6 +198,27 @@ async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_h
     assert holding.leases is not None
     assert [each in holding.leases for each in "ab"] == [False, True]
     assert holding.add(done)  # the broker has forgotten its ack
+
+
+async def test_what_was_refused_is_told_again_soon(sim: Simulation) -> None:
+    """Without gathering once more: meanwhile the source may have to wait for it."""
+    settling = Settling(Status("t", "orders", "redis://here", lambda: 0.0), 3.0, survive=True)
+    at = list[float]()
+
+    class Refuses:
+        async def settle(self, settlement: Settlement) -> int:
+            at.append(now())
+            if len(at) < 3:
+                raise NotSettled("not now")
+            return 0
+
+    async def balance(session: object) -> None: ...
+
+    telling = asyncio.create_task(settling.tell(cast("Any", Refuses()), balance))
+    settling.done("receipt")
+    await settling.told.wait()
+    telling.cancel()
+    assert at == pytest.approx([3.0, 3.1, 3.2])
 
 
 class Resumed(TwinSource[bytes]):

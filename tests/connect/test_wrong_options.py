@@ -126,7 +126,7 @@ async def test_a_setting_that_the_client_of_kafka_does_not_take_fails_the_start(
         ),
         (
             nats.Stream("nats://n", "ORDERS", consumer="billing", settle_every=31),
-            "settle_every=31 is longer than the lease of 30 s, which runs out meanwhile: messages that are done come",
+            "settle_every=31 is too long for a lease of 30 s, which runs out meanwhile: messages that are done come",
         ),
     ],
     ids=["max_hold", "settle_every"],

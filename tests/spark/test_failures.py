@@ -107,7 +107,8 @@ def test_a_server_of_spark_connect_that_is_gone() -> None:
         "the server of Spark Connect does not answer (failed to connect to all addresses; last error: UNKNOWN: "
         "Connection refused); is it running?"
     )
-    assert (is_server_gone(error), is_server_gone(RuntimeError("StatusCode.INTERNAL"))) == (True, False)
+    others = (RuntimeError("StatusCode.INTERNAL"), RuntimeError(f"a bolt has raised:\n{NO_ANSWER}"))
+    assert [is_server_gone(each) for each in (error, *others)] == [True, False, False]
 
 
 def test_a_worker_that_has_died() -> None:

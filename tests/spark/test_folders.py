@@ -45,6 +45,16 @@ def test_files_and_the_way_to_them_are_synced(
     }
 
 
+def test_a_file_is_synced_before_it_has_its_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a loss of power might leave an empty one."""
+    synced = list[Path]()
+    monkeypatch.setattr("stormlet.spark.files.sync", synced.append)
+    Folder(spark, str(tmp_path)).write("record", b"content")
+    assert synced[:2] == [tmp_path / "record.new", tmp_path]
+
+
 def test_a_disk_that_fails(tmp_path: Path) -> None:
     """It is told, rather than taken for done."""
     sync(tmp_path)

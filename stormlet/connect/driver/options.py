@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Mapping
 from operator import index
-from typing import Annotated, Any, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, SupportsIndex, TypeAlias, TypedDict, TypeVar, cast
 
 import msgspec
 
@@ -119,6 +119,10 @@ def source_settings(options: SourceOptions) -> SourceSettings:
     return settings
 
 
+REMAINING: Final = 2 / 3
+"""The part of its lease that a message may have left when it is done: leases are renewed after each third."""
+
+
 def check_lease(settings: SourceSettings, rules: Capabilities) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for options by which leases would always run out (law R4)."""
     lease, gathering = rules.lease, settings.gathering(rules)
@@ -129,10 +133,10 @@ def check_lease(settings: SourceSettings, rules: Capabilities) -> None:
             f"a lease of {lease:g} s is longer than max_hold={settings.max_hold:g}, for which a message is held; raise "
             "max_hold, or lower the lease"
         )
-    if gathering > lease:  # which is renewed no more when the message is done
+    if gathering > REMAINING * lease:  # which is renewed no more when the message is done
         raise InvalidTopology(
-            f"settle_every={gathering:g} is longer than the lease of {lease:g} s, which runs out meanwhile: messages "
-            "that are done come again; lower settle_every"
+            f"settle_every={gathering:g} is too long for a lease of {lease:g} s, which runs out meanwhile: messages "
+            f"that are done come again; lower settle_every to half of the lease"
         )
 
 

@@ -102,14 +102,17 @@ class Settling:
     async def tell(self, session: Session, balance: Callable[[Session], Awaitable[None]]) -> None:
         """Tell the broker whatever is noted, until the connection is lost, which raises; ``balance`` pauses and resumes
         partitions meanwhile."""
+        was_refused = False
         while True:
             await self._noted.wait()
-            if self._gather and self.caught_up.is_set() and not self._hurry.is_set():
+            if self._gather and self.caught_up.is_set() and not (was_refused or self._hurry.is_set()):
                 await self._pause(self._gather)
             self._noted.clear()
             try:
                 await self._tell(session)
+                was_refused = False
             except NotSettled:
+                was_refused = True
                 self._noted.set()
                 self.caught_up.set()  # or nothing would be read for as long as the broker does not take it
                 await asyncio.sleep(RETRY)

@@ -167,7 +167,7 @@ class SinkBolt(BatchBolt[T, None]):
             self._status.become(ConnectionState.READY)
         else:
             self._status.attempt += 1
-            self._away(error)
+            self._away(error, "is kept waiting by")
 
     def _away(self, reason: str, event: str = "has lost") -> None:
         """The broker takes nothing now."""

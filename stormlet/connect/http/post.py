@@ -282,13 +282,14 @@ class PostSession:
         return Answer(meaning, words, seconds_of(response.headers.get("Retry-After"), time.time()))
 
     async def _quoted(self, content: aiohttp.StreamReader) -> str:
-        """Return the begin of an answer, which may repeat what was sent to log in, without that (law R9)."""
-        longest = 3 * max(
-            (len(secret.reveal().encode()) for secret in self._secrets), default=0
-        )  # as in a URL
-        said = await content.read(SHOWN + longest)
+        """Return the beginning of an answer, which may repeat what was sent to log in, without that (law R9)."""
+        # Three times, as in a URL.
+        longest = 3 * max((len(secret.reveal().encode()) for secret in self._secrets), default=0)
+        said = bytearray()
+        while len(said) < SHOWN + longest and (part := await content.read(SHOWN + longest - len(said))):
+            said += part
         text = scrubbed(said.decode(errors="replace"), self._secrets)
-        # Of a secret that is cut off the begin is not known as such.
+        # Of a secret that is cut off the beginning is not known as such.
         return (text if content.at_eof() else text[: max(0, len(text) - longest)])[:SHOWN]
 
     def _silence(self, error: Exception) -> str:

@@ -78,6 +78,8 @@ class Partitions:
         self._revoking = False
         self._commits: dict[frozenset[tuple[str, int, int]], Reported] = {}
         self._behind_since: float | None = None
+        self._refused = set[Name]()
+        """Partitions whose commits are refused while those of others are taken, as of a topic that was deleted."""
         self._delivered: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
@@ -167,6 +169,7 @@ class Partitions:
             name = self._names.pop(place)
             del self.places[name]
             self.taken.add(name)
+            self._refused.discard(name)
             self._paused.discard(place)
             for table in (self._delivered, self._committed, self._ends):
                 table.pop(place, None)
@@ -225,7 +228,7 @@ class Partitions:
         if not offsets:
             reported(None)
             return
-        if self._behind_since is None:
+        if self._behind_since is None and not self._refused.issuperset(map(_name, offsets)):
             self._behind_since = monotonic()
         try:
             self.consumer.commit(offsets=offsets)
@@ -245,10 +248,12 @@ class Partitions:
         reported = self._commits.pop(_key(partitions), None)
         if reported is None:  # it was given up
             return
-        refused = [each.error for each in partitions if each.error is not None]
+        refused = [each for each in partitions if each.error is not None]
         if error is None and len(refused) < len(partitions):
             self._behind_since = None
-        error = error or next(iter(refused), None)
+            self._refused.difference_update(map(_name, partitions))
+            self._refused.update(map(_name, refused))
+        error = error or next((each.error for each in refused), None)
         if error is None:
             self._failures.is_up()
             for place, each in zip(self._those_of(partitions), partitions, strict=False):
@@ -306,6 +311,10 @@ class Partitions:
         if self._delivered.get(place, committed) == committed:
             committed = max(committed, self._ends.get(place, 0))
         return max(0, high - committed)
+
+
+def _name(partition: TopicPartition) -> Name:
+    return partition.topic, partition.partition
 
 
 def _key(partitions: Iterable[TopicPartition]) -> frozenset[tuple[str, int, int]]:

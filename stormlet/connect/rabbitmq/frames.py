@@ -69,12 +69,12 @@ class ForgivingReceiver(FrameReceiver):
         except (asyncio.IncompleteReadError, OSError) as error:
             raise AMQPConnectionError(f"the connection has ended: {error}") from error
         received = read_frame(start + rest)
-        if not received[1] and (told := self.connection.blocked) is not None:
+        if not received[1] and (report := self.connection.blocked) is not None:
             match received[2]:
                 case Blocking.Blocked(reason=reason):
-                    told(reason)
+                    report(reason)
                 case Blocking.Unblocked():
-                    told(None)
+                    report(None)
                 case _:
                     pass
         return received

@@ -303,10 +303,10 @@ class ConcurrentBoltTask(BoltTask):
         intake.rest = iter(intake.all)
         if intake.all and self._resets is not None:
             self._resets.arm()
-        if (
-            len(intake.all) > 1
-        ):  # some have come since callers were started; the inbox had an input, and woke nobody
-            self._start_callers()
+        if len(intake.all) > 1 and len(self._callers) < self.concurrency:
+            # Some may have come since callers were started, to an inbox that was not empty, and so woke nobody. Not in
+            # this step: where tasks begin eagerly, it is one of the step that starts callers.
+            self.loop.call_soon(self.guarded, self._start_callers)
         return next(intake.rest, None)
 
     def _start_callers(self) -> None:

@@ -63,9 +63,8 @@ def digest_of(value: object) -> int | None:
     """Return a short form of a value, equal for equal values in every process; None if there is none."""
     try:
         return crc32(msgspec.msgpack.encode(value, order="deterministic"))
-    except (
-        Exception
-    ):  # of types and numbers that nobody can encode, too deep, or what the class itself raises
+    except Exception:
+        # Of types and numbers that nobody can encode, too deep, or what the class itself raises.
         return None
 
 

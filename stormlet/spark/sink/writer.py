@@ -344,14 +344,15 @@ def claim_line(session: SparkSession, folder: Folder, what: str, query: str, own
     """
     mine = f"{SOURCE}={query}"
     for name in folder.names():
-        other = Folder(session, folder.below(name))
-        if not name.startswith(f"{SOURCE}=query-") or name == mine or other.read(OWNER) != owner.encode():
+        if not name.startswith(f"{SOURCE}=query-") or name == mine:
             continue
-        if any(True for _ in _epochs_in(other)):
+        other = Folder(session, folder.below(name))
+        if other.read(OWNER) == owner.encode() and any(True for _ in _epochs_in(other)):
             raise NotExactlyOnce(
-                f"{what}: {other} has rows of {name.removeprefix(f'{SOURCE}=')}, written by the same sink, and this is "
-                f"{query}, whose checkpoint is another one: they would be there twice; bring its checkpoint back, "
-                f"remove these rows, or write elsewhere"
+                f"{what}: {other} has rows of {name.removeprefix(f'{SOURCE}=')}, written by the same sink, and this "
+                f"is {query}, whose checkpoint is another one: they would be there twice; bring its "
+                "checkpoint back, or remove these rows; if this is another stream, give its topology another name, or "
+                "write elsewhere"
             )
     note = Folder(session, folder.below(mine))
     if note.read(OWNER) != owner.encode():

@@ -69,8 +69,8 @@ class Member:
     def _consumer(self) -> Any:
         return self.client
 
-    def commit(self, position: int, places: int = 2) -> None:
-        fronts = [(place, Front(1, position)) for place in self.owner.places[:places]]
+    def commit(self, position: int, first: int = 0) -> None:
+        fronts = [(place, Front(1, position)) for place in self.owner.places[first:]]
         self.partitions.commit(fronts, self.outcomes.append)
 
     def answer(self, *errors: KafkaError | None) -> None:
@@ -79,8 +79,8 @@ class Member:
         if len(errors) == 1:
             self.partitions.on_commit(errors[0], offsets)
             return
-        told = [Told(each, error) for each, error in zip(offsets, errors, strict=True)]
-        self.partitions.on_commit(None, told)  # type: ignore[arg-type]
+        reported = [Reported(each, error) for each, error in zip(offsets, errors, strict=True)]
+        self.partitions.on_commit(None, reported)  # type: ignore[arg-type]
 
     def fails(self, *, times: int, every: float) -> None:
         for _ in range(times):
@@ -89,7 +89,7 @@ class Member:
             self.answer(STALE)
 
 
-class Told:
+class Reported:
     """A partition as the client reports it: one that a test makes itself cannot have an error."""
 
     def __init__(self, partition: TopicPartition, error: KafkaError | None) -> None:
@@ -155,3 +155,19 @@ def test_one_partition_that_cannot_be_committed_does_not_hold_up_the_others(memb
         member.answer(None, STALE)
         assert member.outcomes.pop() is not None
         assert not member.partitions.is_behind
+
+
+def test_such_a_partition_does_not_either_where_the_others_have_nothing_to_commit(member: Member) -> None:
+    """It alone is tried again then, until it is taken."""
+    member.commit(1)
+    member.answer(None, STALE)
+    for _ in range(10):
+        member.commit(1, first=1)
+        member.now += 0.1
+        member.answer(STALE)
+        assert not member.partitions.is_behind
+    member.commit(1, first=1)
+    member.answer(None)
+    member.commit(2, first=1)
+    member.now += OVERDUE + 0.01
+    assert member.partitions.is_behind

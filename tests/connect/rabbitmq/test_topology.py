@@ -101,7 +101,7 @@ async def test_a_broker_that_is_short_of_memory_is_seen_in_the_health(
         assert running.health().ready
     assert (await rabbit.bodies(to), letters) == (numbered(20), [])
     assert [each.message for each in caplog.records if "blocks" in each.message] == [
-        f"send has lost {send().address}, and tries again: {send().error}"
+        f"send is kept waiting by {send().address}, and tries again: {send().error}"
     ]
 
 

@@ -406,7 +406,12 @@ class Plain:
     number: int = 300
 
 
-@pytest.mark.parametrize("kind", [Labelled, Listed, Plain, Place, tuple[Plain, Word], UUID])
+@dataclass(frozen=True)
+class Exact(Caseless):
+    """Compares its fields again."""
+
+
+@pytest.mark.parametrize("kind", [Labelled, Listed, Plain, Exact, Place, tuple[Plain, Word], UUID])
 def test_keys_of_which_equal_ones_have_the_same_bytes_are_taken(kind: Any) -> None:
     """Records too."""
     for declared in (Declared("value", int, key=kind), Declared("map", int, kind, str)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from contextvars import ContextVar
 from typing import Any
@@ -94,6 +95,28 @@ async def test_no_input_waits_for_a_call_while_another_may_begin(sim: Simulation
         await sim.advance(seconds=1)
         assert begun == [0, 1, 2]
         await asyncio.gather(*emits)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks begin eagerly from Python 3.12 on")
+async def test_calls_of_a_loop_whose_tasks_begin_eagerly() -> None:
+    """A caller has made its first call before those who start it go on."""
+    running, most = 0, 0
+
+    async def call(number: int) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    loop = asyncio.get_running_loop()
+    before = loop.get_task_factory()
+    loop.set_task_factory(getattr(asyncio, "eager_task_factory"))  # noqa: B009 - it is not known to older versions
+    try:
+        await run(call, 300, concurrency=5)
+    finally:
+        loop.set_task_factory(before)
+    assert most == 5
 
 
 async def test_a_call_whose_output_waits_for_room_holds_up_no_other_one(sim: Simulation) -> None:

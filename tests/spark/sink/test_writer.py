@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -214,6 +215,23 @@ async def test_a_write_that_cannot_be_replaces_nothing(spark: SparkSession, tmp_
         await run_to_end(writing(sink))
     assert counts(spark, tmp_path / "out") == [0, 1, 2, 3, 4]
     assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def test_a_trial_leaves_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the folder of temporary files is called."""
+    for_trials = tmp_path / "häuf ig%20"
+    for_trials.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(for_trials))
+    await run_to_end(writing(DataFrameSink(tmp_path / "out")))
+    assert counts(spark, tmp_path / "out") == [0, 1, 2, 3, 4]
+    assert names_in(for_trials) == []
+    assert names_in(tmp_path) == [for_trials.name, "out"]
 
 
 async def test_a_format_that_is_no_file_is_not_tried(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def _is_plain(info: object) -> bool:
 
 
 def _compares_otherwise(kind: type) -> bool:
-    if any(defines_equality(base) for base in kind.__mro__):
+    if defines_equality(next(base for base in kind.__mro__ if "__eq__" in base.__dict__)):
         return True
     of_attrs = cast("Sequence[Any]", getattr(kind, "__attrs_attrs__", ()))
     if dataclasses.is_dataclass(kind):
