@@ -69,7 +69,7 @@ def test_a_server_that_is_gone_is_asked_for_nothing() -> None:
     def run() -> None:
         with cancelled(gone), settings(gone):
             gone.conf.set = gone.conf.unset = gone.interruptTag = pytest.fail
-            raise RuntimeError("status = StatusCode.UNAVAILABLE")
+            raise RuntimeError("<_Error of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE")
 
     with pytest.raises(RuntimeError, match="UNAVAILABLE"):
         run()
