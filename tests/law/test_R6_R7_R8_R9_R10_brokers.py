@@ -180,7 +180,7 @@ async def test_R6_a_fault_of_reading_leaves_nothing_untold(sim: Simulation) -> N
         self.pushed_before = True
         return await receive(self, most, timeout)
 
-    consumer = Consumer(Broker("redis-7"), quick, max_restarts=0, settings={"settle_every": 60.0})
+    consumer = Consumer(Broker("redis-7"), quick, max_restarts=0, settings={"settle_every": 30.0})
     consumer.publish(5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QueueSession, "receive", once)
