@@ -357,10 +357,10 @@ def test_a_death_anywhere_is_seen(
     monkeypatch: Patch,
 ) -> None:
     """Tasks die also in the middle of what they emit, and while they wait for room."""
-    simulate(make(), seeds=range(60), faults=faults)
+    simulate(make(), seeds=range(120), faults=faults)
     break_it(monkeypatch)
     with pytest.raises(SimulationFailed, match=violation):
-        simulate(make(), seeds=range(60), faults=faults)
+        simulate(make(), seeds=range(120), faults=faults)
 
 
 @interpreted_only
