@@ -230,6 +230,22 @@ class Strict(msgspec.Struct):
         raise LookupError("nothing fits")
 
 
+class Large(msgspec.Struct):
+    """A record for which there is no room."""
+
+    items: list[str]
+
+    def __post_init__(self) -> None:
+        raise MemoryError
+
+
+def test_a_value_for_which_there_is_no_room_is_not_called_unfit() -> None:
+    """What the process lacks is not the fault of the file."""
+    new = State(ID, Declared("value", Large, key=str))
+    with pytest.raises(MemoryError):
+        new.load(blobs_of(Cart(["tea"])))
+
+
 def test_a_class_that_raises_fails_the_start() -> None:
     """The state is named (law K5)."""
     new = State(ID, Declared("value", Strict, key=str))
