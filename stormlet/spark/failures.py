@@ -75,10 +75,8 @@ def is_loss(error: BaseException) -> bool:
 
 def is_server_gone(error: BaseException) -> bool:
     """True if the server of Spark Connect does not answer, as its client has found by trying for minutes."""
-    text = str(error).lstrip()
-    return (
-        OF_A_CALL in text.partition("\n")[0] and NO_ANSWER in text
-    )  # the call of a bolt has other lines before
+    first, _, rest = str(error).lstrip().partition("\n")
+    return OF_A_CALL in first and NO_ANSWER in rest  # of the call of a bolt, other lines come first
 
 
 def way_out(error: BaseException) -> str | None:

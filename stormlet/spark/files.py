@@ -41,6 +41,16 @@ def literally(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
+def is_seen(session: SparkSession, path: str) -> bool:
+    """True if Spark's driver finds a file or a directory there. It reads nothing."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(session.read.text(literally(path)).columns)
+    except AnalysisException:
+        return False
+
+
 class Folder:
     """A directory that need not exist. Raises what its file system raises.
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from stormlet.errors import InvalidTopology
 from stormlet.spark.failures import summary
-from stormlet.spark.files import literally
 from stormlet.spark.frames import is_of_connect
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 FILES: Final = frozenset({"avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml"})
 """The formats that are tried, in lower case."""
-NO_FOLDER: Final = "ParentNotDirectoryException"
-"""The error of a write that passes."""
+PASSES: Final = ("ParentNotDirectoryException", "AccessControlException", "SecurityException")
+"""The errors of a write that passes: there is no folder, or nobody may write there, which says nothing of the sink."""
 NOT_FOUND: Final = "Failed to find"
 """Words of Spark about a format that it does not have."""
 
@@ -53,7 +52,7 @@ def check_write(
         else:
             _look_up(session, kind)
     except (PySparkException, Py4JError) as error:
-        if NO_FOLDER not in str(error):
+        if not any(each in str(error) for each in PASSES):
             raise InvalidTopology(f"{what} can take no row: {summary(error)}; {_way_out(error)}") from error
 
 
@@ -83,16 +82,6 @@ def _read_nothing(session: SparkSession, kind: str) -> None:
     except PySparkException as error:
         if NOT_FOUND in str(error):
             raise
-
-
-def is_seen(session: SparkSession, path: str) -> bool:
-    """True if Spark's driver finds a file or a directory there. It reads nothing."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        return bool(session.read.text(literally(path)).columns)
-    except AnalysisException:
-        return False
 
 
 def _way_out(error: Exception) -> str:

@@ -20,11 +20,11 @@ from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
 from stormlet.spark.arrow.tables import Batch, LearnedTables, Tables
 from stormlet.spark.failures import summary
-from stormlet.spark.files import Folder
+from stormlet.spark.files import Folder, is_seen
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.arrow_frames import ArrowFrames
-from stormlet.spark.sink.trial import check_write, is_of_files, is_seen
+from stormlet.spark.sink.trial import check_write, is_of_files
 
 if TYPE_CHECKING:
     import pyarrow as pa

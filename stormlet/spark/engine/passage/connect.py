@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from stormlet.errors import InvalidConfiguration
+from stormlet.spark.files import is_seen
 from stormlet.spark.frames import is_of_connect
 
 if TYPE_CHECKING:
@@ -60,20 +61,11 @@ def check_reach(session: SparkSession, folder: Path) -> None:
     with NamedTemporaryFile("w", dir=folder, prefix="reached-", suffix=".txt") as file:
         file.write("yes")
         file.flush()
-        if not _is_seen(session, file.name):
+        if not is_seen(session, file.name):
             raise InvalidConfiguration(
                 f"the server of Spark Connect does not see the folder {str(folder.parent)!r} of this machine; name one "
                 f"that both reach with staging= (--staging)"
             )
-
-
-def _is_seen(session: SparkSession, file: str) -> bool:
-    from pyspark.errors import AnalysisException
-
-    try:
-        return bool(session.read.text(file).columns)  # it looks for the file, and reads nothing
-    except AnalysisException:
-        return False
 
 
 def _answering() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
