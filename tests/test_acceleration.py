@@ -24,7 +24,7 @@ DECLARED = sorted(
 EXTENSION = EXTENSION_SUFFIXES[0]
 BUILT = any(PACKAGE.rglob(f"*{EXTENSION}"))
 FILES = (
-    "import sys, stormlet.cli, stormlet.runtime.run.handle; "
+    "import sys, stormlet.cli, stormlet.connect.driver.spout, stormlet.runtime.run.handle; "
     "print(*(sys.modules[name].__file__ for name in sys.argv[1:]))"
 )
 

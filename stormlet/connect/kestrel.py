@@ -341,10 +341,10 @@ class QueueSession:
         """There are no leases."""
         return []
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """There are no partitions."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """There are no partitions."""
 
     async def lag(self) -> Mapping[str, int]:

@@ -85,7 +85,7 @@ class Delivery(msgspec.Struct, kw_only=True, gc=False):
     """Times that it was delivered, this one included, as far as the broker counts."""
     published: float | None = None
     """Time of publication, in seconds since 1970."""
-    place: Prefix[Any] | None = None
+    place: Prefix | None = None
     """Its partition, as :meth:`SourceContext.assigned` has given it; needed where prefixes are settled."""
     position: Any = None
     """Its position in the partition: what is committed when all up to here is done."""
@@ -108,9 +108,7 @@ class Settlement(msgspec.Struct):
     """Receipts of messages to be given back without a penalty, soon to be delivered to anybody."""
     rejected: list[Rejection] = msgspec.field(default_factory=list[Rejection])
     """Messages for the broker's own dead letters."""
-    fronts: list[tuple[Prefix[Any], Front[Any]]] = msgspec.field(
-        default_factory=list[tuple[Prefix[Any], Front[Any]]]
-    )
+    fronts: list[tuple[Prefix, Front]] = msgspec.field(default_factory=list[tuple[Prefix, Front]])
     """Positions to commit, by partition. A session passes over those that are revoked meanwhile: the broker might take
     them, and so undo what the next owner has committed (law R2)."""
 
@@ -155,11 +153,11 @@ class Session(Protocol):
         only if there are leases."""
         ...
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Receive nothing more of these partitions. Called only where prefixes are settled."""
         ...
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Receive messages of these partitions again."""
         ...
 
@@ -227,13 +225,11 @@ class SourceContext(ConnectContext, Protocol):
         emitted, behind which the session begins, and which counts instead of what was committed. None otherwise."""
         ...
 
-    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix[Any]:
+    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix:
         """A partition belongs to this session from now on. Its deliveries carry what this returns."""
         ...
 
-    def revoking(
-        self, places: Collection[Prefix[Any]]
-    ) -> Awaitable[Sequence[tuple[Prefix[Any], Front[Any]]]]:
+    def revoking(self, places: Collection[Prefix]) -> Awaitable[Sequence[tuple[Prefix, Front]]]:
         """Partitions are about to be given to somebody else: await this, commit the fronts that it returns, and only
         then let go (law R2).
 
@@ -242,7 +238,7 @@ class SourceContext(ConnectContext, Protocol):
         """
         ...
 
-    def lost(self, places: Collection[Prefix[Any]]) -> None:
+    def lost(self, places: Collection[Prefix]) -> None:
         """Partitions belong to somebody else already: they are revoked, and nothing of them is committed any more."""
         ...
 

@@ -63,7 +63,7 @@ async def reading(
 ) -> AsyncIterator[Reader]:
     """A session with files."""
     context = SourceTask(
-        "t", "lines", 0, parallelism, "here-lines-0", 1, Random(1), 100, Prefix[Any], _never, _never
+        "t", "lines", 0, parallelism, "here-lines-0", 1, Random(1), 100, Prefix, _never, _never
     )
     session = await source.begin(read_address(source.url or "", where="test"), context)
     try:

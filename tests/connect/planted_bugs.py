@@ -15,8 +15,8 @@ import pytest
 from stormlet import Failure
 from stormlet.connect.driver import reading, settling
 from stormlet.connect.driver.burying import Burying
+from stormlet.connect.driver.held import Held, Unreadable
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held, Unreadable
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.serving import Serving
 from stormlet.connect.driver.sink import SinkBolt
@@ -138,7 +138,7 @@ def forgotten_commits(patch: Patch) -> None:
 
 def no_renewals(patch: Patch) -> None:
     """Leases run out under trees that take longer."""
-    patch.setattr(Leases, "due", gives(Due[str]([], [], [])))
+    patch.setattr(Leases, "due", gives(Due([], [], [])))
     patch.setattr(Leases, "next_due", gives(None))
 
 
@@ -173,7 +173,7 @@ def front_over_open_ones(patch: Patch) -> None:
 def front_by_plus_one(patch: Patch) -> None:
     """The front waits for positions that do not exist."""
 
-    def to_commit(self: Any, honest: Any = Prefix.__dict__["to_commit"]) -> Front[int] | None:
+    def to_commit(self: Any, honest: Any = Prefix.__dict__["to_commit"]) -> Front | None:
         front = honest(self)
         return front if front is None or front.position == front.number else None
 

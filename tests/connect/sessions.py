@@ -20,7 +20,7 @@ from stormlet.core.settlement.prefix import Prefix
 def context(credit: int = 100, connection: int = 1) -> SourceTask:
     """What the driver gives a source whose broker has no partitions."""
 
-    def take(name: str, most: int) -> Prefix[Any]:
+    def take(name: str, most: int) -> Prefix:
         raise AssertionError(f"{name} is no partition")
 
     def revoke(places: object) -> Awaitable[Any]:

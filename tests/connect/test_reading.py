@@ -13,8 +13,8 @@ import pytest
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.connect.address import Address
+from stormlet.connect.driver.held import Held
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
@@ -188,7 +188,7 @@ async def test_what_was_settled_meanwhile_has_no_lease_and_what_was_given_back_h
     rules = Capabilities(lease=60.0, receipts_survive=True, can_return=True)
     settling = Settling(status, 0.0, survive=True)
     holding = Holding(rules, SourceSettings(), settling, status, cast("Any", None), count())
-    done, returned = (Held(id, f"receipt {id}", None, -1, 0.0, b"", id, 1, 1, None) for id in "ab")
+    done, returned = (Held(id, f"receipt {id}", None, -1, 0.0, b"", id, 1, 1, None, "") for id in "ab")
     assert holding.add(done)
     assert holding.add(returned)
     holding.receipts.lost()

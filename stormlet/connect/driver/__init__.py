@@ -7,14 +7,16 @@
     status     states and counts of one connection, and the log of their changes
     ending     the end of tasks that may lose a cancellation
     connecting connecting again, for ever, with pauses
-    intake     messages on their way in: what is held, numbered and buffered
+    held       a message that a task has and that is not settled
+    buffer     those that are not emitted yet, in their order
     settling   what the broker is to be told, and the task that tells it
-    holding    the messages that a task has and that are not settled
+    holding    all that are held
     partitions the partitions of a task: paused, given away, lost
     renewing   leases that are renewed while their messages are held
     overdue    what is given back before the broker closes the connection for it
     burying    dead letters of what cannot be decoded
     traced     messages that belong to a trace
+    intake     what has come is named, numbered and decoded
     reading    the reader: asks for messages, and takes in what comes
     serving    the sessions of a task, one after another
     spout      the spout: its life, its emits, and their outcomes

@@ -14,8 +14,8 @@ import asyncio
 from collections import deque
 from typing import Any
 
+from stormlet.connect.driver.held import Held, Unreadable
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held, Unreadable
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.model.components import SpoutCollector, TaskContext
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from random import Random
-from typing import Any
 
 import msgspec
 
 from stormlet.core.settlement.prefix import Front, Prefix
 from stormlet.model.components import TaskContext
 
-Fronts = Sequence[tuple[Prefix[Any], Front[Any]]]
+Fronts = Sequence[tuple[Prefix, Front]]
 
 
 class TaskOf(msgspec.Struct, frozen=True):
@@ -45,20 +44,20 @@ class SourceTask(TaskOf, frozen=True):
     """The spout task that connects; see :class:`~stormlet.connect.session.SourceContext`."""
 
     credit: int
-    take: Callable[[str, int], Prefix[Any]]
-    revoke: Callable[[Collection[Prefix[Any]]], Awaitable[Fronts]]
-    lose: Callable[[Collection[Prefix[Any]]], None]
+    take: Callable[[str, int], Prefix]
+    revoke: Callable[[Collection[Prefix]], Awaitable[Fronts]]
+    lose: Callable[[Collection[Prefix]], None]
     resume: Mapping[str, str] | None = None
 
-    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix[Any]:
+    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix:
         """A partition belongs to this session from now on."""
         return self.take(name, most_uncommitted)
 
-    def revoking(self, places: Collection[Prefix[Any]]) -> Awaitable[Fronts]:
+    def revoking(self, places: Collection[Prefix]) -> Awaitable[Fronts]:
         """Partitions are about to be given to somebody else."""
         return self.revoke(places)
 
-    def lost(self, places: Collection[Prefix[Any]]) -> None:
+    def lost(self, places: Collection[Prefix]) -> None:
         """Partitions belong to somebody else already."""
         self.lose(places)
 

@@ -8,10 +8,11 @@ again. Or it is *withdrawn*: it belongs to somebody else, and its tree goes on w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from stormlet.connect.driver.intake import Buffer, Held, is_unreadable
+from stormlet.connect.driver.buffer import Buffer
+from stormlet.connect.driver.held import Held, is_unreadable
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
@@ -35,8 +36,8 @@ class Holding:
         suffixes: Iterator[int],
     ) -> None:
         """``settling`` tells the broker; ``out`` is the collector of the spout, and ``suffixes`` are those of ids."""
-        self.receipts = Receipts[Held](survive=settling.survive, suffixes=suffixes)
-        self.leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
+        self.receipts = Receipts(survive=settling.survive, suffixes=suffixes)
+        self.leases = None if rules.lease is None else Leases(rules.lease, settings.max_hold)
         self.buffer = Buffer(settings.ordered_by is not None)
         self.all_are_read = False
         """True once the source has come to its end."""
@@ -70,11 +71,27 @@ class Holding:
             self.buffer.add(held)
         return is_new
 
+    def emit(self, messages: Sequence[Held]) -> None:
+        """Emit messages out of the buffer."""
+        values, ids, names, attempts = list[Any](), list[str](), list[str | None](), list[int]()
+        for message in messages:
+            values.append(message.value)
+            ids.append(message.id)
+            names.append(message.name)
+            attempts.append(message.attempt)
+        # Without origins all messages have one lineage, which is quicker.
+        self._out.emit_many(
+            values,
+            message_ids=ids,
+            origins=names if any(names) else None,
+            attempt=1 if attempts.count(1) == len(attempts) else attempts,
+        )
+
     # Settled.
 
-    def done(self, id: str) -> None:
+    def done(self, message_id: object) -> None:
         """A tree is done."""
-        held = self.settle(id)
+        held = self.settle(str(message_id))
         if held is not None and held.place is None:
             self._settling.done(held.receipt)
 
@@ -91,10 +108,8 @@ class Holding:
 
     def settle(self, id: str) -> Held | None:
         """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
-        # As _release, written out: of what a message costs in a compiled engine, most are the calls of the driver.
-        if self.leases is not None:
-            self.leases.release(id)
-        held = self.receipts.take(id)
+        self._release(id)
+        held: Held | None = self.receipts.take(id)
         if held is not None:
             place = held.place
             if place is not None and place.settle(held.number):
@@ -147,7 +162,7 @@ class Holding:
         self._status.withdrawn += len(gone)
         self.may_have_room()
 
-    def withdraw_unbegun(self, places: Collection[Prefix[Any]], *, with_overtaken: bool) -> None:
+    def withdraw_unbegun(self, places: Collection[Prefix], *, with_overtaken: bool) -> None:
         """Leave to their next owner what nobody has begun of these partitions. What others have overtaken is done here,
         or these would be done twice; it is left, too, where nothing is begun any more."""
         buffer = self.buffer
@@ -182,7 +197,7 @@ class Holding:
 
     # All that are held.
 
-    def of(self, places: Collection[Prefix[Any]]) -> list[str]:
+    def of(self, places: Collection[Prefix]) -> list[str]:
         """Return the ids of the messages of these partitions."""
         held = ((id, self.receipts.get(id)) for id in self.receipts)
         return [id for id, each in held if each is not None and each.place in places]

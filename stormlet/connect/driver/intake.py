@@ -1,176 +1,118 @@
-"""Messages on their way in: named, numbered, decoded and buffered (law R1, R5, R6, R7)."""
+"""What a session has delivered becomes messages that are held: named, numbered and decoded (law R1, R3, R6)."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Iterator
-from functools import lru_cache
-from inspect import iscoroutine
-from itertools import islice
+import asyncio
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
-import msgspec
-
+from stormlet.connect.driver.held import Held, Unreadable
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.partitions import Partitions
+from stormlet.connect.driver.status import Status
+from stormlet.connect.driver.traced import traceparent_of
 from stormlet.connect.session import Delivery
-from stormlet.core.settlement.key_order import KeyOrder
 from stormlet.core.settlement.prefix import Prefix
-from stormlet.core.shortened import shortened, text_of
+from stormlet.model.components import TaskContext
+from stormlet.runtime.usercode import as_exception
 
-
-# The garbage collector does not look into these either: none of them outlives its task, which lets go of them all.
-class Held(msgspec.Struct, gc=False):
-    """A message that this task has from its broker, and that is not settled."""
-
-    id: str
-    receipt: Any
-    place: Prefix[Any] | None
-    number: int
-    """In its partition."""
-    since: float
-    """Time of its arrival, by the clock of the loop."""
-    value: Any
-    name: str | None
-    """Its name at the broker, which is the origin of the tree."""
-    attempt: int
-    size: int
-    key: Hashable
-    """For sources with ``ordered_by``."""
-    traceparent: str = ""
-    """The trace that it belongs to, where messages are traced."""
-
-
-class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """The value of a message of which nothing can be made."""
-
-    body: bytes
-    error: Exception
+LOOKED_AT = 5
+"""Deliveries between two looks at the clock."""
 
 
 class TooLarge(ValueError):
     """A body has more bytes than is allowed."""
 
 
-class Buffer:
-    """Messages that have come and are not emitted, in the order in which they may be."""
+class Intake:
+    """Takes in the deliveries of one source task."""
 
-    def __init__(self, is_ordered: bool) -> None:
-        self.bytes = 0
-        self.is_ordered = is_ordered
-        """True if those with the same key wait for each other."""
-        self.unreadable = 0
-        """Messages of which nothing can be made; they have no key."""
-        self._ready: deque[Held] = deque()
-        self._begun: dict[Prefix[Any], int] = {}
-        self._order = KeyOrder[Held]()
+    def __init__(
+        self,
+        context: TaskContext,
+        *,
+        decode: Callable[[Delivery], Any],
+        settings: SourceSettings,
+        holding: Holding,
+        partitions: Partitions,
+        status: Status,
+        unnamed: Iterator[int],
+    ) -> None:
+        """``unnamed`` are the numbers of messages without a name."""
+        self._decode = decode
+        self._ordered_by = settings.ordered_by
+        self._most_bytes = settings.max_message_bytes
+        self._holding = holding
+        self._receipts = holding.receipts
+        self._partitions = partitions
+        self._status = status
+        self._unnamed = f"{context.component}[{context.task_index}]#"
+        self._numbers = unnamed
+        self._most_attempts = context.config.max_attempts
+        self._is_traced = context.is_traced
+        self._clock = asyncio.get_running_loop().time
 
-    def __len__(self) -> int:
-        """Return the number of messages, with those that wait for others of their key."""
-        return len(self._ready) + (len(self._order) if self.is_ordered else 0)
+    def take(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
+        """Take messages until this time; return how many."""
+        clock, holding = self._clock, self._holding
+        last: Prefix | None = None
+        is_given_away = False
+        for number, delivery in enumerate(deliveries):
+            if number % LOOKED_AT == 0 and number and clock() >= until:
+                return number
+            place = delivery.place
+            if place is not last:  # nothing is awaited here, so that none is given away meanwhile
+                last, is_given_away = place, place is not None and self._partitions.is_given_away(place)
+            if is_given_away:
+                self._status.stale += 1
+            elif not holding.add(self._held(delivery, place, now)):
+                self._status.redelivered += delivery.deliveries <= 1
+        return len(deliveries)
 
-    @property
-    def is_ready(self) -> bool:
-        """True if there is one to emit."""
-        return bool(self._ready)
-
-    def check_key(self, key: Hashable) -> None:
-        """Raise :class:`TypeError`, which says the way out, for a key that has no hash, cannot be compared with those
-        that are under way, or is still to be awaited or drained: no two of these are equal."""
-        if _is_drained_or_awaited(type(key)):
-            raise _not_at_once(key)
+    def _held(self, delivery: Delivery, place: Prefix | None, now: float) -> Held:
+        """Make the message of a delivery: numbered in its partition, named, and decoded, or with the error of that."""
+        body, name, attempt = delivery.body, delivery.name, delivery.deliveries
+        key: Hashable = None
         try:
-            self._order.is_under_way(key)
-        except Exception as error:
-            why = text_of(error) if type(error) is TypeError else shortened(error)
-            raise TypeError(
-                f"ordered_by gave {shortened(key)}, of type {type(key).__name__}, by which no order can be kept "
-                f"({why}); let it return a tuple or a text of that"
-            ) from error
+            if len(body) > self._most_bytes:
+                raise _too_large(len(body), self._most_bytes)
+            value = self._decode(delivery)
+            if self._ordered_by is not None:
+                key = self._ordered_by(value)
+                self._holding.buffer.check_key(key)
+        except (Exception, asyncio.CancelledError) as error:
+            value, key = Unreadable(body, as_exception(error)), None
+        number = -1 if place is None else place.add(delivery.position)
+        if attempt != 1:
+            attempt = self._attempt(attempt)
+        id = self._id_of(name, number) if name else f"{self._unnamed}{next(self._numbers)}"
+        traceparent = traceparent_of(delivery.headers) if self._is_traced else ""
+        return Held(
+            id,
+            delivery.receipt,
+            place,
+            number,
+            now,
+            value,
+            name or None,
+            attempt,
+            len(body),
+            key,
+            traceparent,
+        )
 
-    def add(self, message: Held) -> None:
-        """Keep a message until it may be emitted, or its turn comes if nothing can be made of it."""
-        self.bytes += message.size
-        if type(message.value) is Unreadable:
-            self.unreadable += 1
-        if not self.is_ordered or self._order.admit(message.key, message):
-            self._ready.append(message)
+    def _attempt(self, deliveries: int) -> int:
+        """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
+        self._status.redelivered += deliveries > 1
+        return max(1, min(deliveries, self._most_attempts))
 
-    def take(self, most: int) -> list[Held]:
-        """Take the first messages out, to emit them; none of which nothing can be made, nor what is behind one."""
-        ready = self._ready
-        if self.unreadable:
-            most = next(
-                (place for place, each in enumerate(islice(ready, most)) if is_unreadable(each)), most
-            )
-        return self._begin([ready.popleft() for _ in range(min(most, len(ready)))])
-
-    def take_unreadable(self) -> list[Held]:
-        """Take out the first messages, as long as nothing can be made of them."""
-        taken: list[Held] = []
-        while self.unreadable and self._ready and is_unreadable(self._ready[0]):
-            taken.append(self._ready.popleft())
-            self.unreadable -= 1
-        return self._begin(taken)
-
-    def _begin(self, taken: list[Held]) -> list[Held]:
-        self.bytes -= sum(message.size for message in taken)
-        if self.is_ordered:  # else all that is begun lies before all that is not
-            for each in taken:
-                if each.place is not None:
-                    self._begun[each.place] = max(each.number, self._begun.get(each.place, -1))
-        return taken
-
-    def is_overtaken(self, message: Held) -> bool:
-        """Return True if others behind it in its partition have been begun, as it waits for one of its key."""
-        return message.place is not None and message.number < self._begun.get(message.place, -1)
-
-    def forget(self, places: Iterable[Prefix[Any]]) -> None:
-        """Nothing more will come of these partitions."""
-        for place in places:
-            self._begun.pop(place, None)
-
-    def over(self, held: Held) -> bool:
-        """A message is no longer under way. Returns True if the next one of its key is ready now."""
-        if not self.is_ordered:
-            return False
-        following = self._order.done(held.key)
-        if following is not None:
-            self._ready.append(following)
-        return following is not None
-
-    def drop(self, gone: Callable[[Held], bool]) -> list[Held]:
-        """Take out messages that are no longer to be emitted, wherever they are; return them."""
-        dropped = self._order.drop(gone)
-        ready, self._ready = self._ready, deque(each for each in self._ready if not gone(each))
-        first = [each for each in ready if gone(each)]
-        self.bytes -= sum(each.size for each in (*dropped, *first))
-        self.unreadable -= sum(map(is_unreadable, (*dropped, *first))) if self.unreadable else 0
-        for each in first:  # they were under way for their keys
-            self.over(each)
-        return [*first, *dropped]
+    def _id_of(self, name: str, number: int) -> str:
+        receipts = self._receipts
+        id = receipts.id_of(name)
+        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
+        return f"{id}+{number}" if number >= 0 and id in receipts else id
 
 
-def is_unreadable(message: Held) -> bool:
-    """Return True if nothing can be made of it."""
-    return type(message.value) is Unreadable
-
-
-@lru_cache(maxsize=256)
-def _is_drained_or_awaited(kind: type) -> bool:
-    """Return True for the type of an object that is no key yet. Asking takes longer than all else that is done with a
-    key, and keys have few types."""
-    return issubclass(kind, Awaitable | Iterator | AsyncIterator)
-
-
-def _not_at_once(key: object) -> TypeError:
-    if iscoroutine(key):
-        key.close()  # or Python warns that it was never awaited
-    name = type(key).__name__
-    return TypeError(
-        f"ordered_by gave an object of type {name} instead of a key, which it is to return at once; write a plain "
-        "function"
-    )
-
-
-def too_large(delivery: Delivery, most_bytes: int) -> TooLarge:
-    """Return the error of a body that is larger than is allowed."""
-    return TooLarge(f"the body has {len(delivery.body):,} bytes, and max_message_bytes is {most_bytes:,}")
+def _too_large(size: int, most_bytes: int) -> TooLarge:
+    return TooLarge(f"the body has {size:,} bytes, and max_message_bytes is {most_bytes:,}")

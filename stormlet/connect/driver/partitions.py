@@ -7,7 +7,6 @@ committed only when its trees are done or the time is up, and from the same mome
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from stormlet.connect.driver.context import Fronts
 from stormlet.connect.driver.holding import Holding
@@ -25,8 +24,8 @@ class Partitions:
         self._holding = holding
         self._settling = settling
         self._settings = settings
-        self._paused: dict[Prefix[Any], None] = {}
-        self._revoking: dict[Prefix[Any], None] = {}
+        self._paused: dict[Prefix, None] = {}
+        self._revoking: dict[Prefix, None] = {}
         self._begins = True
         """False while the topology is deactivated: nothing is begun."""
 
@@ -39,17 +38,17 @@ class Partitions:
         self._begins = False
         self._holding.withdraw_unbegun(self._revoking, with_overtaken=True)
 
-    def assign(self, name: str, most_uncommitted: int) -> Prefix[Any]:
+    def assign(self, name: str, most_uncommitted: int) -> Prefix:
         """A partition belongs to this task from now on."""
-        place = Prefix[Any](name, min(most_uncommitted, self._settings.max_uncommitted))
+        place = Prefix(name, min(most_uncommitted, self._settings.max_uncommitted))
         self._settling.places[place] = None
         return place
 
-    def is_given_away(self, place: Prefix[Any]) -> bool:
+    def is_given_away(self, place: Prefix) -> bool:
         """Return True for one of which nothing more is begun."""
         return place.is_revoked or place in self._revoking
 
-    async def revoke(self, places: Collection[Prefix[Any]]) -> Fronts:
+    async def revoke(self, places: Collection[Prefix]) -> Fronts:
         """Drain first, fence second; return what may be committed."""
         given = dict.fromkeys(place for place in places if not place.is_revoked)
         self._revoking.update(given)
@@ -59,7 +58,7 @@ class Partitions:
         self.lose(given)
         return fronts
 
-    def lose(self, places: Collection[Prefix[Any]]) -> None:
+    def lose(self, places: Collection[Prefix]) -> None:
         """These belong to somebody else: nothing of them is settled or committed from now on."""
         for place in places:
             place.revoke()

@@ -9,24 +9,20 @@ It holds nobody up: it takes messages in for a slice's time at most, and then ot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held, Unreadable, too_large
-from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.intake import Intake
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.status import Status
-from stormlet.connect.driver.traced import traceparent_of
 from stormlet.connect.session import Delivery, Session
 from stormlet.core.settlement.credit import Credit
-from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import EndOfStream
 from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.report.connections import ConnectionState
-from stormlet.runtime.usercode import as_exception
 
 RECEIVE = 5.0
 """Seconds for which a session is asked to wait for messages."""
@@ -34,8 +30,6 @@ ROOM = 0.5
 """Seconds after which a reader without room looks again: a withdrawn message makes room without a word."""
 AT_ONCE = 100
 """Deliveries that are decoded before others have their turn, where that is not a slice's time before."""
-LOOKED_AT = 5
-"""Deliveries between two looks at the clock."""
 
 
 class Reading:
@@ -46,32 +40,23 @@ class Reading:
         context: TaskContext,
         out: SpoutCollector[Any],
         *,
-        decode: Callable[[Delivery], Any],
-        settings: SourceSettings,
         credit: Credit,
         holding: Holding,
         burying: Burying,
         partitions: Partitions,
         status: Status,
-        unnamed: Iterator[int],
+        intake: Intake,
     ) -> None:
-        """``unnamed`` are the numbers of messages without a name."""
         self.is_out = asyncio.Event()
         """Set while no session is read."""
         self.is_out.set()
         self._out = out
-        self._decode = decode
-        self._ordered_by = settings.ordered_by
-        self._most_bytes = settings.max_message_bytes
         self._credit = credit
         self._holding = holding
         self._burying = burying
         self._partitions = partitions
         self._status = status
-        self._unnamed = f"{context.component}[{context.task_index}]#"
-        self._numbers = unnamed
-        self._most_attempts = context.config.max_attempts
-        self._is_traced = context.is_traced
+        self._intake = intake
         self._slice = context.config.slice
         self._clock = asyncio.get_running_loop().time
         self._active = False
@@ -135,7 +120,7 @@ class Reading:
             self._status.become(ConnectionState.PAUSED)
             return None
         buffer = self._holding.buffer
-        size = buffer.bytes + sum(len(delivery.body) for delivery in come)
+        size = buffer.bytes + sum([len(delivery.body) for delivery in come])
         waiting = len(buffer) + len(come) + len(self._burying)
         most = self._credit.left(self._out.pending, waiting, size)
         if not most:
@@ -150,7 +135,7 @@ class Reading:
         while first < len(deliveries):
             now = self._clock()
             some = deliveries[first : first + AT_ONCE]
-            looked_at = self._take_some(some, now, now + self._slice)
+            looked_at = self._intake.take(some, now, now + self._slice)
             if self._draining:
                 self._holding.give_back_unbegun()
             self._status.received += looked_at
@@ -159,53 +144,3 @@ class Reading:
             if first < len(deliveries):
                 await asyncio.sleep(0)
         self._holding.receipts.taken_in()
-
-    def _take_some(self, deliveries: Sequence[Delivery], now: float, until: float) -> int:
-        """Take messages until this time; return how many."""
-        clock, make, add = self._clock, self._held, self._holding.add
-        last: Prefix[Any] | None = None
-        is_given_away = False
-        for number, delivery in enumerate(deliveries):
-            if number % LOOKED_AT == 0 and number and clock() >= until:
-                return number
-            place = delivery.place
-            if place is not last:  # nothing is awaited here, so that none is given away meanwhile
-                last, is_given_away = place, place is not None and self._partitions.is_given_away(place)
-            if is_given_away:
-                self._status.stale += 1
-            elif not add(make(delivery, place, now)):
-                self._status.redelivered += delivery.deliveries <= 1
-        return len(deliveries)
-
-    def _held(self, delivery: Delivery, place: Prefix[Any] | None, now: float) -> Held:
-        """Make the message of a delivery: numbered in its partition, named, and decoded, or with the error of that."""
-        body, name, attempt = delivery.body, delivery.name, delivery.deliveries
-        key: Hashable = None
-        try:
-            if len(body) > self._most_bytes:
-                raise too_large(delivery, self._most_bytes)
-            value = self._decode(delivery)
-            if self._ordered_by is not None:
-                key = self._ordered_by(value)
-                self._holding.buffer.check_key(key)
-        except (Exception, asyncio.CancelledError) as error:
-            value, key = Unreadable(body, as_exception(error)), None
-        number = -1 if place is None else place.add(delivery.position)
-        if attempt != 1:
-            attempt = self._attempt(attempt)
-        id = self._id_of(name, number) if name else f"{self._unnamed}{next(self._numbers)}"
-        held = Held(id, delivery.receipt, place, number, now, value, name or None, attempt, len(body), key)
-        if self._is_traced:
-            held.traceparent = traceparent_of(delivery.headers)
-        return held
-
-    def _attempt(self, deliveries: int) -> int:
-        """Return the attempt that a delivery is; some brokers do not count, and others may count too much."""
-        self._status.redelivered += deliveries > 1
-        return max(1, min(deliveries, self._most_attempts))
-
-    def _id_of(self, name: str, number: int) -> str:
-        receipts = self._holding.receipts
-        id = receipts.id_of(name)
-        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
-        return f"{id}+{number}" if number >= 0 and id in receipts else id

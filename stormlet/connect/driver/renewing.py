@@ -17,7 +17,7 @@ class Renewing:
     """Keeps the leases of one source task."""
 
     def __init__(
-        self, leases: Leases[str], holding: Holding, status: Status, session: Callable[[], Session | None]
+        self, leases: Leases, holding: Holding, status: Status, session: Callable[[], Session | None]
     ) -> None:
         """``session`` returns the one that stands, if one does."""
         self._leases = leases

@@ -23,7 +23,7 @@ class Settling:
     """The settlements of one source task."""
 
     def __init__(self, status: Status, gather: float, *, survive: bool) -> None:
-        self.places: dict[Prefix[Any], None] = {}
+        self.places: dict[Prefix, None] = {}
         """The partitions that belong to this task."""
         self.told = asyncio.Event()
         """Set when the broker knows everything, or the connection is lost."""
@@ -35,7 +35,9 @@ class Settling:
         self.caught_up = asyncio.Event()
         """Set when this connection's broker knows what was settled before it was made."""
         self.caught_up.set()
-        self._noted = asyncio.Event()
+        self._is_noted = False
+        """As ``_to_tell``, which would be a call of Python for each message."""
+        self._to_tell = asyncio.Event()
         self._next = Settlement()
         self._under_way: Settlement | None = None
         self._hurry = asyncio.Event()
@@ -45,8 +47,7 @@ class Settling:
     def done(self, receipt: Any) -> None:
         """A message is done."""
         self._next.done.append(receipt)
-        if not self._noted.is_set():
-            self.note()
+        self.note()
 
     def give_back(self, receipt: Any) -> None:
         """A message is to be delivered again, to anybody."""
@@ -60,8 +61,9 @@ class Settling:
 
     def note(self) -> None:
         """Something is to be told, such as a front that has moved."""
-        if not self._noted.is_set():
-            self._noted.set()
+        if not self._is_noted:
+            self._is_noted = True
+            self._to_tell.set()
             self.told.clear()
 
     def catch_up(self) -> None:
@@ -76,9 +78,13 @@ class Settling:
         if self.survive:
             return 0
         forgotten, self._next = len(self._next), Settlement()
-        self._noted.clear()
+        self._note_no_more()
         self.told.set()
         return forgotten
+
+    def _note_no_more(self) -> None:
+        self._is_noted = False
+        self._to_tell.clear()
 
     def _take_back(self, settlement: Settlement) -> None:
         """Nothing is known of it: it is to be told again. Fronts are asked for anew."""
@@ -104,21 +110,21 @@ class Settling:
         partitions meanwhile."""
         was_refused = False
         while True:
-            await self._noted.wait()
+            await self._to_tell.wait()
             if self._gather and self.caught_up.is_set() and not (was_refused or self._hurry.is_set()):
                 await self._pause(self._gather)
-            self._noted.clear()
+            self._note_no_more()
             try:
                 await self._tell(session)
                 was_refused = False
             except NotSettled:
                 was_refused = True
-                self._noted.set()
+                self.note()
                 self.caught_up.set()  # or nothing would be read for as long as the broker does not take it
                 await asyncio.sleep(RETRY)
             self.caught_up.set()
             await balance(session)
-            if not self._noted.is_set():
+            if not self._is_noted:
                 self.told.set()
 
     async def _pause(self, seconds: float) -> None:
@@ -153,6 +159,6 @@ class Settling:
         for place, front in settlement.fronts:
             status.settled += place.committed(front)
 
-    def _fronts(self) -> list[tuple[Prefix[Any], Any]]:
+    def _fronts(self) -> list[tuple[Prefix, Any]]:
         fronts = ((place, place.to_commit()) for place in self.places)
         return [(place, front) for place, front in fronts if front is not None]

@@ -31,7 +31,7 @@ from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.connecting import CLOSING, leave
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Held
+from stormlet.connect.driver.intake import Intake
 from stormlet.connect.driver.numbers import Numbers
 from stormlet.connect.driver.options import SourceSettings, check_lease
 from stormlet.connect.driver.overdue import Overdue
@@ -86,10 +86,20 @@ class Driven(Protocol):
         ...
 
 
+class Ack(Protocol):
+    """Hears that a tree is done."""
+
+    def __call__(self, message_id: object) -> None:
+        """Take note of it."""
+        ...
+
+
 class SourceSpout(ReliableSpout[T]):
     """One task of a source at a broker."""
 
     needs_acks = True
+    ack: Ack
+    """A tree is done: the method of what is held, as one of this class would be one more call for each message."""
 
     def __init__(self, source: Driven) -> None:
         self._source = source
@@ -129,20 +139,28 @@ class SourceSpout(ReliableSpout[T]):
         self._settling = settling = Settling(status, settings.gathering(rules), survive=survive)
         numbers = context.shared.one(Numbers).of(context.task)
         self._holding = holding = Holding(rules, settings, settling, status, out, numbers.suffixes)
+        self.ack = holding.done  # pyright: ignore[reportIncompatibleMethodOverride]
         partitions = Partitions(holding, settling, settings)
         self._credit = credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
         self._burying = Burying(context, out, holding, buries=self.buries, resume=self._resume)
+        intake = Intake(
+            context,
+            decode=self._source.decode,
+            settings=settings,
+            holding=holding,
+            partitions=partitions,
+            status=status,
+            unnamed=numbers.unnamed,
+        )
         self._reading = Reading(
             context,
             out,
-            decode=self._source.decode,
-            settings=settings,
             credit=credit,
             holding=holding,
             burying=self._burying,
             partitions=partitions,
             status=status,
-            unnamed=numbers.unnamed,
+            intake=intake,
         )
         self._serving = Serving(
             context,
@@ -273,28 +291,13 @@ class SourceSpout(ReliableSpout[T]):
             return
         self._has_emitted = True
         if self._is_traced:
-            emit_traced(messages, self._emit)
+            emit_traced(messages, self._holding.emit)
         else:
-            self._emit(messages)
+            self._holding.emit(messages)
         if self._resume is not None:
             last = {message.place: message.name or "" for message in messages}
             self._resume.update((place.name, name) for place, name in last.items() if place is not None)
         self._holding.may_have_room()
-
-    def _emit(self, messages: Sequence[Held]) -> None:
-        # Without origins all messages have one lineage, which is quicker.
-        names = [message.name for message in messages]
-        attempts = [message.attempt for message in messages]
-        self._out.emit_many(
-            [message.value for message in messages],
-            message_ids=[message.id for message in messages],
-            origins=names if any(names) else None,
-            attempt=1 if attempts.count(1) == len(attempts) else attempts,
-        )
-
-    def ack(self, message_id: object) -> None:
-        """A tree is done."""
-        self._holding.done(str(message_id))
 
     def fail(self, message_id: object, failure: Failure) -> None:
         """A message has failed for good, and is among the dead letters of the run unless the broker has its own."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from itertools import groupby
 
-from stormlet.connect.driver.intake import Held
+from stormlet.connect.driver.held import Held
 from stormlet.core.traceparent import TRACEPARENT
 
 HEADER = "traceparent"

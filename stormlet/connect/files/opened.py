@@ -40,7 +40,7 @@ class Opened:
         """The end of the last body that was given out: behind it may be empty lines."""
         self.is_over = False
         """True if all was given out, and no more will come."""
-        self.place: Prefix[int] | None = None
+        self.place: Prefix | None = None
         self._split = split
         self._rest = b""
 

@@ -44,9 +44,9 @@ class FileSession:
         self._files = files
         self._bookmark = bookmark
         self._poll = poll
-        self._opened: dict[Prefix[Any], Opened] = {}
+        self._opened: dict[Prefix, Opened] = {}
         self._current: Opened | None = None
-        self._paused: set[Prefix[Any]] = set()
+        self._paused: set[Prefix] = set()
         self._interrupted = asyncio.Event()
 
     async def receive(self, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - see Session
@@ -84,13 +84,13 @@ class FileSession:
                     return ()
         return ()
 
-    def _place_of(self, opened: Opened) -> Prefix[Any]:
+    def _place_of(self, opened: Opened) -> Prefix:
         if opened.place is None:
             opened.place = self._context.assigned(str(opened.path))
             self._opened[opened.place] = opened
         return opened.place
 
-    def _delivery(self, opened: Opened, place: Prefix[Any], body: bytes, end: int) -> Delivery:
+    def _delivery(self, opened: Opened, place: Prefix, body: bytes, end: int) -> Delivery:
         name = f"{opened.path.name}#{opened.key[1]}@{end}"
         return Delivery(body=body, name=name, place=place, position=end)
 
@@ -114,11 +114,11 @@ class FileSession:
         """Not called: there are no leases."""
         return ()
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Read no more of these files."""
         self._paused.update(places)
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Read these files again."""
         self._paused.difference_update(places)
 

@@ -28,9 +28,9 @@ from stormlet.errors import ConnectionLost, NotSettled
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-Place: TypeAlias = Prefix[int]
+Place: TypeAlias = Prefix
 """A partition. Positions are offsets that may be committed: one more than that of the message."""
-Fronts: TypeAlias = Sequence[tuple[Place, Front[int]]]
+Fronts: TypeAlias = Sequence[tuple[Place, Front]]
 Reported: TypeAlias = Callable[[Exception | None], None]
 """Called once with the outcome of a commit."""
 Name: TypeAlias = tuple[str, int]

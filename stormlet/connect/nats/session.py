@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from stormlet.connect.nats.connection import Connection, status_of
 from stormlet.connect.nats.jetstream import NANO, JetStream
@@ -88,10 +88,10 @@ class StreamSession:
                 "or its server is not there"
             )
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Not called: each message is settled by itself."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Not called, as :meth:`pause`."""
 
     async def lag(self) -> Mapping[str, int]:

@@ -258,11 +258,11 @@ class ChangesSession:
         """Not called: there are no leases."""
         return ()
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Return nothing more."""
         self._paused = True
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Return changes again."""
         self._paused = False
         self._wake.set()

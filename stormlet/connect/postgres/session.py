@@ -124,10 +124,10 @@ class QueueSession:
         ours = {Receipt(row["id"], row["lease"]) for row in rows}
         return [each for each in receipts if each not in ours]
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Not called: each row is settled by itself."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Not called, as :meth:`pause`."""
 
     async def lag(self) -> Mapping[str, int]:

@@ -194,10 +194,10 @@ class QueueSession:
         """Do nothing: there are no leases."""
         return ()
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Do nothing: there are no partitions."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Do nothing: there are no partitions."""
 
     async def lag(self) -> Mapping[str, int]:

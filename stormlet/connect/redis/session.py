@@ -176,10 +176,10 @@ class StreamSession:
             ours.update(map(text, kept))
         return ours
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Not called: each entry is settled by itself."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Not called, as :meth:`pause`."""
 
     async def lag(self) -> Mapping[str, int]:

@@ -17,11 +17,9 @@ be asked for again come before all others, which are a thirtieth late then at mo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
 
 import msgspec
 
-R = TypeVar("R")
 TIMES = 3
 """Renewals in the time of a lease."""
 TRIES = 30
@@ -40,19 +38,19 @@ def _due_of(entry: tuple[object, _Lease]) -> float:
     return entry[1].due
 
 
-class Due(msgspec.Struct, Generic[R], frozen=True):
+class Due(msgspec.Struct, frozen=True):
     """The leases that something must be done about."""
 
-    renew: list[R]
+    renew: list[str]
     """Ask for these now, and call :meth:`Leases.renewed` or :meth:`Leases.not_renewed`."""
-    lost: list[R]
+    lost: list[str]
     """These have run out, and are forgotten."""
-    held_too_long: list[R]
+    held_too_long: list[str]
     """These have been renewed for ``max_hold``, and are forgotten."""
 
 
-class Leases(Generic[R]):
-    """The leases of one source task. Times are seconds of any clock that does not go back."""
+class Leases:
+    """The leases of one source task, by message id. Times are seconds of any clock that does not go back."""
 
     __slots__ = ("_leases", "max_hold", "seconds")
 
@@ -66,39 +64,39 @@ class Leases(Generic[R]):
         """The time of a lease."""
         self.max_hold = max_hold
         """Seconds for which a message is held at most."""
-        self._leases: dict[R, _Lease] = {}
+        self._leases: dict[str, _Lease] = {}
 
     def __len__(self) -> int:
         return len(self._leases)
 
-    def __contains__(self, receipt: object) -> bool:
-        return receipt in self._leases
+    def __contains__(self, id: object) -> bool:
+        return id in self._leases
 
-    def hold(self, receipt: R, now: float) -> None:
+    def hold(self, id: str, now: float) -> None:
         """A delivery has come, whose lease was taken no earlier than ``now``; again for one that has come again."""
-        known = self._leases.pop(receipt, None)
+        known = self._leases.pop(id, None)
         since = now if known is None else known.since
-        self._leases[receipt] = _Lease(since, now + self.seconds, now + self.seconds / TIMES)
+        self._leases[id] = _Lease(since, now + self.seconds, now + self.seconds / TIMES)
 
-    def release(self, receipt: R) -> None:
+    def release(self, id: str) -> None:
         """It is settled."""
-        self._leases.pop(receipt, None)
+        self._leases.pop(id, None)
 
-    def renewed(self, receipts: Iterable[R], asked: float) -> None:
+    def renewed(self, ids: Iterable[str], asked: float) -> None:
         """The broker has renewed these, which it was asked for at the time ``asked``."""
-        for receipt in receipts:
-            lease = self._leases.get(receipt)
+        for id in ids:
+            lease = self._leases.get(id)
             if lease is not None:  # it may be settled meanwhile
                 lease.ends = max(lease.ends, asked + self.seconds)
 
-    def not_renewed(self, receipts: Iterable[R], now: float) -> None:
+    def not_renewed(self, ids: Iterable[str], now: float) -> None:
         """The broker could not be asked for these, or has not answered."""
-        again = list[tuple[R, _Lease]]()
-        for receipt in receipts:
-            lease = self._leases.pop(receipt, None)
+        again = list[tuple[str, _Lease]]()
+        for id in ids:
+            lease = self._leases.pop(id, None)
             if lease is not None:
                 lease.due = min(now + self.seconds / TRIES, max(now, lease.ends))
-                again.append((receipt, lease))
+                again.append((id, lease))
         again.sort(key=_due_of)
         self._leases = {**dict(again), **self._leases}
 
@@ -106,25 +104,25 @@ class Leases(Generic[R]):
         """Return the time at which to call :meth:`due`; None while nothing is held."""
         return next((lease.due for lease in self._leases.values()), None)
 
-    def due(self, now: float) -> Due[R]:
+    def due(self, now: float) -> Due:
         """Return what is to be renewed, and what is lost; what is to be renewed is due again a third later."""
-        due = Due[R]([], [], [])
-        ready: list[tuple[R, _Lease]] = []
-        for receipt, lease in self._leases.items():
+        due = Due([], [], [])
+        ready: list[tuple[str, _Lease]] = []
+        for id, lease in self._leases.items():
             if lease.due > now:
                 break
-            ready.append((receipt, lease))
-        for receipt, lease in ready:
-            del self._leases[receipt]
-            self._see(receipt, lease, now, due)
+            ready.append((id, lease))
+        for id, lease in ready:
+            del self._leases[id]
+            self._see(id, lease, now, due)
         return due
 
-    def _see(self, receipt: R, lease: _Lease, now: float, due: Due[R]) -> None:
+    def _see(self, id: str, lease: _Lease, now: float, due: Due) -> None:
         if lease.ends - now <= self.seconds * ROUNDING:
-            due.lost.append(receipt)
+            due.lost.append(id)
         elif now - lease.since >= self.max_hold:
-            due.held_too_long.append(receipt)
+            due.held_too_long.append(id)
         else:
             lease.due = now + self.seconds / TIMES
-            self._leases[receipt] = lease
-            due.renew.append(receipt)
+            self._leases[id] = lease
+            due.renew.append(id)

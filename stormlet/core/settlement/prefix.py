@@ -16,24 +16,22 @@ delivery is this object with a number: once the partition is revoked, nothing th
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Any
 
 import msgspec
 
-P = TypeVar("P")
 
-
-class Front(msgspec.Struct, Generic[P], frozen=True):
+class Front(msgspec.Struct, frozen=True):
     """The end of what may be committed."""
 
-    position: P
+    position: Any
     """The position of the last delivery before which, itself included, all are settled."""
     number: int
     """Its number."""
 
 
-class Prefix(Generic[P]):
-    """One partition, for as long as it is assigned to this source."""
+class Prefix:
+    """One partition, for as long as it is assigned to this source. Positions are the connector's own affair."""
 
     __slots__ = ("_committed", "_done", "_first", "_front", "_most", "_order", "_revoked", "name")
 
@@ -44,14 +42,14 @@ class Prefix(Generic[P]):
         self.name = name
         """The name of the partition, such as ``events[2]``."""
         self._most = most
-        self._order: deque[P] = deque()
+        self._order: deque[Any] = deque()
         self._done = set[int]()
         self._first = 0
-        self._front: P | None = None
+        self._front: Any = None
         self._committed = 0
         self._revoked = False
 
-    def add(self, position: P) -> int:
+    def add(self, position: Any) -> int:
         """Note the next delivery; return its number. Raises :class:`ValueError` for a revoked partition."""
         if self._revoked:
             raise ValueError(f"partition {self.name!r} is revoked and takes no delivery")
@@ -76,13 +74,13 @@ class Prefix(Generic[P]):
         self._first = first
         return True
 
-    def to_commit(self) -> Front[P] | None:
+    def to_commit(self) -> Front | None:
         """Return the front; None if there is nothing to commit: no more than was committed, or it is revoked."""
         if self._revoked or self._front is None or self._first == self._committed:
             return None
         return Front(self._front, self._first - 1)
 
-    def committed(self, front: Front[P]) -> int:
+    def committed(self, front: Front) -> int:
         """Note that the broker has this front; return the number of deliveries that it did not know to be settled. A
         commit that failed is not noted, and so is due again."""
         new = max(0, front.number + 1 - self._committed)

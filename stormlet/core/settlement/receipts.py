@@ -21,9 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Final, Generic, TypeVar
-
-R = TypeVar("R")
+from typing import Any, Final
 
 MARK: Final = "~"
 """Lies between a name and the suffix."""
@@ -31,8 +29,8 @@ LONGEST: Final = 12
 """Digits that no suffix has."""
 
 
-class Receipts(Generic[R]):
-    """The receipts of one source task, by message id."""
+class Receipts:
+    """The receipts of one source task, by message id. A receipt is whatever settles the message, and never None."""
 
     __slots__ = (
         "_earlier",
@@ -59,8 +57,8 @@ class Receipts(Generic[R]):
         self._earlier: list[int] = []
         """The suffixes, other than the present one, of ids that were under way at the last withdrawal."""
         self._survive = survive
-        self._held: dict[str, R] = {}
-        self._old: dict[str, R] = {}
+        self._held: dict[str, Any] = {}
+        self._old: dict[str, Any] = {}
         """Those of earlier connections, which are not valid."""
         self._settled: dict[str, None] | None = None
         """What was settled since a connection was lost, for as long as the next one delivers what is known."""
@@ -105,7 +103,7 @@ class Receipts(Generic[R]):
                 return id
         return _id(name, self._suffix)
 
-    def add(self, id: str, receipt: R) -> bool:
+    def add(self, id: str, receipt: Any) -> bool:
         """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt, or
         was settled while the delivery was on its way."""
         if self._settled is not None and id in self._settled:
@@ -120,11 +118,11 @@ class Receipts(Generic[R]):
             self._is_known = True
         return not is_known
 
-    def get(self, id: str) -> R | None:
+    def get(self, id: str) -> Any:
         """Return a receipt without settling it; None if there is none that is valid."""
         return self._held.get(id)
 
-    def take(self, id: str) -> R | None:
+    def take(self, id: str) -> Any:
         """Return a receipt to settle it, once. Returns None, and counts, if it is stale or was settled or withdrawn
         before."""
         receipt = self._held.pop(id, None)
@@ -135,14 +133,14 @@ class Receipts(Generic[R]):
             self._settled[id] = None
         return receipt
 
-    def give_back(self, id: str) -> R | None:
+    def give_back(self, id: str) -> Any:
         """Return a receipt whose message is to come again; None as :meth:`take` does."""
         receipt = self.take(id)
         if self._settled is not None:
             self._settled.pop(id, None)
         return receipt
 
-    def withdraw(self, ids: Iterable[str]) -> dict[str, R]:
+    def withdraw(self, ids: Iterable[str]) -> dict[str, Any]:
         """These messages are not this source's any more; return the receipts of those that were under way."""
         held, old = self._held, self._old
         gone = {id: (held if id in held else old).pop(id) for id in ids if id in held or id in old}

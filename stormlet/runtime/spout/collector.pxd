@@ -1,6 +1,6 @@
 cimport cython
 from stormlet.core.trees cimport OpenTree, new_tree
-from stormlet.runtime.spout.messages cimport lineage_now
+from stormlet.runtime.spout.messages cimport lineage_now, spout_message
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.switches cimport Switches
 from stormlet.runtime.spout.tracker cimport Tracker

@@ -147,7 +147,7 @@ class LogSession:
         self._finite = finite
         self._interrupted = False
         self._lost = False
-        self._places: dict[str, Prefix[Any]] = {}
+        self._places: dict[str, Prefix] = {}
         self._positions: dict[str, int] = {}
         self._paused: dict[str, None] = {}
 
@@ -265,11 +265,11 @@ class LogSession:
         """A log has no leases."""
         return []
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """Fetch nothing of these."""
         self._paused.update(dict.fromkeys(place.name for place in places))
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """Fetch them again."""
         for place in places:
             self._paused.pop(place.name, None)

@@ -289,10 +289,10 @@ class QueueSession:
                 self._queue.renew(lent)
         return lost
 
-    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+    async def pause(self, places: Collection[Prefix]) -> None:
         """A queue has no partitions."""
 
-    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+    async def resume(self, places: Collection[Prefix]) -> None:
         """A queue has no partitions."""
 
     async def lag(self) -> Mapping[str, int]:

@@ -80,18 +80,18 @@ class Owner:
     resume = None
 
     def __init__(self) -> None:
-        self.places = dict[str, Prefix[Any]]()
+        self.places = dict[str, Prefix]()
         self.drained = asyncio.Event()
         self.drained.set()
         self.asked = asyncio.Event()
         self.revoked = list[str]()
         self.gone = list[str]()
 
-    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix[Any]:
+    def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix:
         self.places[name] = Prefix(name, most_uncommitted)
         return self.places[name]
 
-    async def revoking(self, places: Collection[Prefix[Any]]) -> Sequence[tuple[Prefix[Any], Front[Any]]]:
+    async def revoking(self, places: Collection[Prefix]) -> Sequence[tuple[Prefix, Front]]:
         self.revoked += [place.name for place in places]
         self.asked.set()
         await self.drained.wait()
@@ -100,7 +100,7 @@ class Owner:
             place.revoke()
         return fronts
 
-    def lost(self, places: Collection[Prefix[Any]]) -> None:
+    def lost(self, places: Collection[Prefix]) -> None:
         self.gone += [place.name for place in places]
         for place in places:
             place.revoke()
@@ -135,7 +135,7 @@ async def read(session: Session, most: int, within: float = 60.0) -> list[Delive
 
 def done(deliveries: Iterable[Delivery]) -> Settlement:
     """Settle these; return what a broker is to be told."""
-    places = dict[Prefix[Any], None]()
+    places = dict[Prefix, None]()
     for each in deliveries:
         assert each.place is not None
         each.place.settle(each.receipt)

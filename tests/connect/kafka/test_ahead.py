@@ -6,7 +6,7 @@ from stormlet.connect.kafka.ahead import AHEAD, AHEAD_BYTES, Ahead
 from stormlet.connect.session import Delivery
 from stormlet.core.settlement.prefix import Prefix
 
-STUCK, OTHER = Prefix[int]("events[0]"), Prefix[int]("events[1]")
+STUCK, OTHER = Prefix("events[0]"), Prefix("events[1]")
 
 
 def read(ahead: Ahead, *numbers: int, size: int = 1) -> None:

@@ -41,7 +41,7 @@ class Owner:
         self.places = list[Place]()
 
     def assign(self, names: Sequence[str]) -> Sequence[Place]:
-        come = [Prefix[int](name, 1000) for name in names]
+        come = [Prefix(name, 1000) for name in names]
         self.places += come
         return come
 

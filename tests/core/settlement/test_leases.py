@@ -11,7 +11,7 @@ from stormlet.core.settlement.leases import Due, Leases
 
 def test_a_lease_is_renewed_after_a_third() -> None:
     """And again a third later."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     assert leases.next_due() == 10.0
     assert leases.due(9.9) == Due([], [], [])
@@ -22,7 +22,7 @@ def test_a_lease_is_renewed_after_a_third() -> None:
 
 def test_what_is_settled_is_not_renewed() -> None:
     """Nor is what was settled while the renewal was under way."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     leases.due(10.0)
     leases.release("a")
@@ -33,7 +33,7 @@ def test_what_is_settled_is_not_renewed() -> None:
 
 def test_a_lease_is_lost_when_two_renewals_have_failed() -> None:
     """It is somebody else's from then on."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     assert [leases.due(10.0), leases.due(20.0)] == [Due(["a"], [], [])] * 2
     assert leases.due(30.0) == Due([], ["a"], [])
@@ -42,7 +42,7 @@ def test_a_lease_is_lost_when_two_renewals_have_failed() -> None:
 
 def test_a_renewal_that_was_not_asked_for_is_due_again_soon() -> None:
     """A thirtieth of the time later, before all others."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     leases.hold("b", 5.0)
     assert leases.due(10.0).renew == ["a"]
@@ -54,7 +54,7 @@ def test_a_renewal_that_was_not_asked_for_is_due_again_soon() -> None:
 
 def test_a_lease_is_lost_when_no_renewal_was_asked_for() -> None:
     """At its end, and not before."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     for now in range(10, 30):
         assert leases.due(now) == Due(["a"], [], [])
@@ -64,7 +64,7 @@ def test_a_lease_is_lost_when_no_renewal_was_asked_for() -> None:
 
 def test_a_lease_that_could_not_be_renewed_ends_at_its_end() -> None:
     """Also where the last try comes less than a thirtieth before it, and whichever of them ends first."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("late", 0.0)
     leases.hold("early", 0.0)
     leases.due(10.0)
@@ -78,7 +78,7 @@ def test_a_lease_that_could_not_be_renewed_ends_at_its_end() -> None:
 
 def test_a_lease_counts_from_before_the_renewal_was_asked_for() -> None:
     """An answer that came late does not make it longer."""
-    leases = Leases[str](30, 600)
+    leases = Leases(30, 600)
     leases.hold("a", 0.0)
     leases.due(10.0)
     leases.renewed(["a"], 10.0)  # it was answered at 25
@@ -87,7 +87,7 @@ def test_a_lease_counts_from_before_the_renewal_was_asked_for() -> None:
 
 def test_a_message_is_not_held_for_ever() -> None:
     """After ``max_hold`` it is given up."""
-    leases = Leases[str](30, 45)
+    leases = Leases(30, 45)
     leases.hold("a", 0.0)
     for now in (10.0, 20.0, 30.0, 40.0):
         assert leases.due(now).renew == ["a"]
@@ -97,7 +97,7 @@ def test_a_message_is_not_held_for_ever() -> None:
 
 def test_a_redelivery_does_not_begin_the_time_anew() -> None:
     """``max_hold`` counts from the first delivery."""
-    leases = Leases[str](30, 45)
+    leases = Leases(30, 45)
     leases.hold("a", 0.0)
     leases.hold("a", 40.0)
     assert leases.due(50.0).held_too_long == ["a"]
@@ -107,13 +107,13 @@ def test_a_redelivery_does_not_begin_the_time_anew() -> None:
 def test_times_that_make_no_sense_are_refused(seconds: float, max_hold: float) -> None:
     """A lease is positive, and no longer than a message is held."""
     with pytest.raises(ValueError, match=f"a lease of {seconds} s"):
-        Leases[str](seconds, max_hold)
+        Leases(seconds, max_hold)
 
 
 @pytest.mark.parametrize("begins", [2.310341538061796, 0.1, 1_764_000_000.1])
 def test_three_thirds_are_the_whole(begins: float) -> None:
     """Also where their sum is a last digit short of it: nobody holds a lease for a third longer."""
-    leases = Leases[str](30, 1000)
+    leases = Leases(30, 1000)
     leases.hold("a", begins)
     looks = []
     while (at := leases.next_due()) is not None:
@@ -124,7 +124,7 @@ def test_three_thirds_are_the_whole(begins: float) -> None:
 @given(st.lists(st.floats(0.01, 9.0), min_size=1, max_size=60), st.data())
 def test_an_owner_is_always_told_before_another_may_have_it(pauses: list[float], data: st.DataObject) -> None:
     """Looked at whenever it is due, with renewals that fail at random, no lease is held past its end."""
-    leases, now, ends, number = Leases[int](30.0, 1000.0), 0.0, dict[int, float](), 0
+    leases, now, ends, number = Leases(30.0, 1000.0), 0.0, dict[int, float](), 0
     for pause in pauses:
         moment = now + pause
         while (at := leases.next_due()) is not None and at <= moment:

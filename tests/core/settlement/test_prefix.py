@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from stormlet.core.settlement.prefix import Front, Prefix
 
 
-def prefix_of(*positions: int, most: int = 100) -> Prefix[int]:
-    prefix = Prefix[int]("events[2]", most)
+def prefix_of(*positions: int, most: int = 100) -> Prefix:
+    prefix = Prefix("events[2]", most)
     for position in positions:
         prefix.add(position)
     return prefix

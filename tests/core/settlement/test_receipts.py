@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from stormlet.core.settlement.receipts import Receipts
 
 
-def connected(*, survive: bool = False) -> Receipts[str]:
-    receipts = Receipts[str](survive=survive)
+def connected(*, survive: bool = False) -> Receipts:
+    receipts = Receipts(survive=survive)
     receipts.connected()
     return receipts
 
@@ -62,10 +62,10 @@ def test_what_is_withdrawn_does_not_settle_what_comes_again() -> None:
 def test_each_instance_of_a_spout_has_ids_of_its_own() -> None:
     """Those of one that is dead are still under way."""
     suffixes = count()
-    dead = Receipts[str](suffixes=suffixes)
+    dead = Receipts(suffixes=suffixes)
     dead.add("a", "tag 1")
     dead.withdraw(["a"])
-    assert [Receipts[str](suffixes=suffixes).id_of("a") for _ in range(2)] == ["a~2", "a~3"]
+    assert [Receipts(suffixes=suffixes).id_of("a") for _ in range(2)] == ["a~2", "a~3"]
 
 
 def test_no_name_is_taken_for_the_id_of_another_message() -> None:
