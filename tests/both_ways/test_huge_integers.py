@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from stormlet import DeadLetter, InvalidEmit, Topology
+from stormlet.connect.address import Address
+from stormlet.connect.session import Delivery, SourceContext
 from tests.cast import ignore
+from tests.connect.price import BODY, Listed, ListSession
 from tests.helpers import run_to_end
 
 HUGE = [2**63 - 1, 2**63, 2**64, 10**30]
@@ -35,6 +40,54 @@ async def test_bounds_of_a_component(bound: int) -> None:
     topology.bolt("seen", seen.append, numbers.shuffle(), queue_capacity=bound)
     await run_to_end(topology)
     assert seen == [0, 1, 2]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("bound", HUGE)
+@pytest.mark.parametrize("option", ["max_buffer_bytes", "max_message_bytes", "max_uncommitted"])
+async def test_bounds_of_a_source(option: str, bound: int) -> None:
+    """Those that a connector has."""
+    seen: list[bytes] = []
+    topology = Topology("numbers")
+    source = Listed("prefix", 3, **{option: bound})
+    topology.bolt("seen", seen.append, topology.spout("numbers", source, outputs=bytes).shuffle())
+    await run_to_end(topology)
+    assert seen == [BODY] * 3
+
+
+class Recounted(Listed):
+    """A source of messages whose headers say that they have come very often."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__("each", 3)
+        self.times = times
+
+    async def begin(self, address: Address, context: SourceContext) -> RecountedSession:
+        return RecountedSession(self.times, self._count, context)
+
+
+class RecountedSession(ListSession):
+    def __init__(self, times: int, count: int, context: SourceContext) -> None:
+        super().__init__("each", count, context)
+        self._times = times
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        come = await super().receive(most, within)
+        for delivery in come:
+            delivery.deliveries = self._times
+        return come
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("times", [*HUGE, -(2**63), -(10**30)])
+async def test_deliveries(times: int) -> None:
+    """Whoever publishes may write any number into a header, and whoever wants no bound for the attempts, too."""
+    seen: list[bytes] = []
+    topology = Topology("numbers", max_attempts=2**70)
+    source = topology.spout("numbers", Recounted(times), outputs=bytes)
+    topology.bolt("seen", seen.append, source.shuffle())
+    await run_to_end(topology)
+    assert seen == [BODY] * 3
 
 
 class Elsewhere:

@@ -10,7 +10,7 @@ cdef class Held:
     cdef readonly double since
     cdef readonly object value
     cdef readonly object name
-    cdef readonly Py_ssize_t attempt
+    cdef readonly object attempt
     cdef readonly Py_ssize_t size
     cdef readonly object key
     cdef readonly object traceparent

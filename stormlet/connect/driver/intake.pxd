@@ -9,7 +9,7 @@ cdef Py_ssize_t LOOKED_AT
 cdef class Intake:
     cdef object _decode
     cdef object _ordered_by
-    cdef Py_ssize_t _most_bytes
+    cdef object _most_bytes
     cdef Holding _holding
     cdef Receipts _receipts
     cdef object _partitions
@@ -22,7 +22,7 @@ cdef class Intake:
 
     @cython.locals(holding=Holding, number=Py_ssize_t, place=Prefix, last=Prefix, is_given_away=bint)
     cpdef Py_ssize_t take(self, deliveries, double now, double until) except -1
-    @cython.locals(number=Py_ssize_t, attempt=Py_ssize_t)
+    @cython.locals(number=Py_ssize_t)
     cdef Held _held(self, delivery, Prefix place, double now)
     @cython.locals(receipts=Receipts)
     cdef _id_of(self, name, Py_ssize_t number)

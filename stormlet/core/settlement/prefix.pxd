@@ -2,7 +2,7 @@ cimport cython
 
 cdef class Prefix:
     cdef readonly object name
-    cdef Py_ssize_t _most
+    cdef object _most
     cdef object _order
     cdef set _done
     cdef Py_ssize_t _first
