@@ -301,9 +301,8 @@ class Partitions:
     def _lag_of(self, place: Place) -> int:
         (partition,) = self._partitions([place])
         low, high = self.consumer.get_watermark_offsets(partition, cached=True)
-        if (
-            high < 0 or self._held or place in self._paused
-        ):  # what is paused is not fetched, and nothing is known of it
+        # What is paused is not fetched, and nothing is known of it.
+        if high < 0 or self._held or place in self._paused:
             low, high = self.consumer.get_watermark_offsets(partition, TIMEOUT)
         committed = self._committed[place]
         if committed < 0:

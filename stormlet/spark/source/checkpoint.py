@@ -155,13 +155,8 @@ def refuse_rows_done(path: Path) -> None:
             if file.read(1) != b"{":
                 return
         found = _decoded(path, path.read_bytes())
-    except (
-        OSError,
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-        RecursionError,
-    ):  # what opens the state refuses it, too
-        return
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # what opens the state refuses it, too
     if found.fingerprint.epoch_rows is not None:
         raise InvalidTopology(_of_old_epochs(path, found))
     raise InvalidTopology(
