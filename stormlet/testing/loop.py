@@ -33,7 +33,7 @@ import asyncio
 import math
 import re
 import selectors
-from asyncio import AbstractEventLoop, Task, TimerHandle
+from asyncio import AbstractEventLoop, Task, TimerHandle, futures
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -43,7 +43,7 @@ from itertools import count
 from pathlib import PurePath
 from socket import socket
 from threading import get_ident
-from typing import Any, ClassVar, TypeVar, TypeVarTuple
+from typing import Any, ClassVar, Final, TypeVar, TypeVarTuple
 
 from stormlet.errors import StormletError
 from stormlet.model.checks.numbers import check_finite, check_int, is_int
@@ -54,6 +54,9 @@ from stormlet.testing.outside.world import World
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
+
+NEVER: Final = "waits for time to pass, which it does not in the block of sim.held()"
+"""The end of a sentence about what would wait for ever."""
 
 
 class Deadlock(StormletError, RuntimeError):
@@ -110,7 +113,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop, StandingClock):
         self.outside = World(self.time, lambda: self.patience)
         """Everything outside that may still bring something, although nothing is due."""
         self._holders: list[asyncio.Task[Any] | None] = []
-        self._clock = _Clock(self.outside, self._outstanding, self._next_moment, self._another_round)
+        self._clock = _Clock(
+            self.outside, self._outstanding, self._next_moment, self._another_round, self._refuse_sleeps
+        )
         super().__init__(self._clock)
         for make in ("_make_socket_transport", "_make_ssl_transport"):
             setattr(self, make, partial(self._make_reporting, getattr(self, make)))
@@ -201,6 +206,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop, StandingClock):
     def is_held_by(self, task: asyncio.Task[Any] | None) -> bool:
         """True if this task is in such a block."""
         return task in self._holders
+
+    def _refuse_sleeps(self) -> bool:
+        """Have a task that sleeps while it holds the clock hear of it, where it sleeps: nothing else would wake it, as
+        the timer is never due. True if there is one."""
+        waited = [getattr(task, "_fut_waiter", None) for task in self._holders]
+        refused = [
+            sleep for sleep in map(_sleep_of, self._scheduled) if sleep is not None and sleep in waited
+        ]
+        for each in refused:
+            each.set_exception(RuntimeError(f"asyncio.sleep {NEVER}"))
+        return bool(refused)
 
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
         """As in asyncio; the clock waits for what has been started."""
@@ -328,6 +344,14 @@ def _named(task: Task[Any] | None) -> str:
     return f"{name}, started by {starter}" if starter else ""
 
 
+def _sleep_of(timer: Any) -> asyncio.Future[Any] | None:
+    """The future that an ``asyncio.sleep`` awaits, for its timer; None for other timers, and for a sleep of
+    ``math.inf`` seconds, which waits for a cancellation."""
+    wakes = getattr(futures, "_set_result_unless_cancelled", None)
+    is_sleep = timer._callback is wakes and not timer.cancelled() and timer.when() < math.inf
+    return timer._args[0] if is_sleep else None
+
+
 class _Clock(selectors.DefaultSelector):
     """A selector that never waits for time to pass: it lets it pass."""
 
@@ -337,6 +361,7 @@ class _Clock(selectors.DefaultSelector):
         held: Collection[object],
         next_moment: Callable[[], float | None],
         busy: Callable[[], None],
+        refuse_sleeps: Callable[[], bool],
     ) -> None:
         super().__init__()
         self.now = 0.0
@@ -344,6 +369,7 @@ class _Clock(selectors.DefaultSelector):
         self._held = held
         self._next_moment = next_moment
         self._busy = busy
+        self._refuse_sleeps = refuse_sleeps
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = super().register(fileobj, events, data)
@@ -364,7 +390,7 @@ class _Clock(selectors.DefaultSelector):
             self._busy()
             return ready
         if self._held:
-            return self._wait(None)
+            return ready if self._refuse_sleeps() else self._wait(None)
         for pause in self._outside.pauses():
             ready = self._wait(pause)
             if ready:

@@ -18,7 +18,7 @@ from stormlet.model.checks.numbers import check_finite
 from stormlet.runtime.run.observers import OBSERVE
 from stormlet.testing.leaks import Leak
 from stormlet.testing.livelock import Livelock
-from stormlet.testing.loop import Deadlock, SimulatedLoop, describe_task, pending_tasks
+from stormlet.testing.loop import NEVER, Deadlock, SimulatedLoop, describe_task, pending_tasks
 from stormlet.testing.watched_run import WatchedRun
 
 
@@ -48,7 +48,10 @@ class Simulation:
         return self._loop.seed
 
     def held(self) -> AbstractContextManager[None]:
-        """Time stands still in this block, for as long as it takes: ``with sim.held(): await service.answer()``."""
+        """Time stands still in this block, for as long as it takes: ``with sim.held(): await service.answer()``.
+
+        An ``asyncio.sleep`` of the task that holds it would never end, and raises :class:`RuntimeError`.
+        """
         return self._loop.held()
 
     async def advance(
@@ -76,9 +79,7 @@ class Simulation:
 
     def _check_not_held(self, method: str) -> None:
         if self._loop.is_held_by(asyncio.current_task()):
-            raise RuntimeError(
-                f"sim.{method} waits for time to pass, which it does not in the block of sim.held()"
-            )
+            raise RuntimeError(f"sim.{method} {NEVER}")
 
     async def _until(self, moment: float) -> None:
         there: asyncio.Future[None] = self._loop.create_future()

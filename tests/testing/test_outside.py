@@ -450,6 +450,35 @@ async def test_who_holds_the_clock_cannot_wait_for_it(sim: Simulation) -> None:
     assert sim.now == 1.0
 
 
+@pytest.mark.simulated_time
+async def test_who_holds_the_clock_cannot_sleep(sim: Simulation) -> None:
+    """That would be for ever, too, also below other calls; somebody else sleeps until it is released."""
+
+    async def pause() -> None:
+        await asyncio.sleep(1)
+
+    other = asyncio.ensure_future(pause())
+    with sim.held():
+        for wait in (partial(asyncio.sleep, 1), pause):
+            with pytest.raises(
+                RuntimeError, match=r"^asyncio\.sleep waits for time to pass, which it does not in"
+            ):
+                await wait()
+        await brought(unseen)(1)
+    assert not other.done()
+    await other
+    assert sim.now == 1.0
+
+
+@pytest.mark.simulated_time
+async def test_who_holds_the_clock_may_set_limits(sim: Simulation) -> None:
+    """A limit of time is no sleep, and passes only after the block."""
+    with sim.held():
+        async with asyncio.timeout(1):
+            assert await asyncio.wait_for(brought(unseen)(7), 1) == 7
+    assert sim.now == 0.0
+
+
 def test_the_clock_is_released_by_an_exception() -> None:
     """And by a cancellation."""
 
