@@ -60,6 +60,16 @@ def test_options_of_a_simulation(option: Any, says: str) -> None:
         simulate(words(), seeds=range(1), **option)
 
 
+@pytest.mark.parametrize("option", ["minutes", "burst", "every"])
+@pytest.mark.parametrize("given", [-1, 0, float("nan")])
+def test_a_soak_takes_time(option: str, given: Any) -> None:
+    """Without any it would find that all is well."""
+    with pytest.raises(
+        InvalidConfiguration, match=rf"^soak: {option} must be a finite number above 0, not {given}$"
+    ):
+        soak(words(), **{option: given})
+
+
 @pytest.mark.parametrize("call", [simulate, soak])
 @pytest.mark.simulated_time
 async def test_they_have_loops_of_their_own(call: Callable[..., object]) -> None:

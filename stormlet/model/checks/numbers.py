@@ -45,6 +45,12 @@ def check_finite(where: str, name: str, value: object) -> None:
         raise InvalidConfiguration(f"{where}: {name} must be a finite number, not {value!r}")
 
 
+def check_positive(where: str, name: str, value: object) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` unless the value is a finite number above 0."""
+    if not is_finite(value) or cast("float", value) <= 0:
+        raise InvalidConfiguration(f"{where}: {name} must be a finite number above 0, not {value!r}")
+
+
 def check_seconds(where: str, name: str, value: object) -> None:
     """Raise :class:`~stormlet.errors.InvalidConfiguration` unless the value is a finite number from 0."""
     if not is_seconds(value):

@@ -11,7 +11,7 @@ from random import Random, SystemRandom
 from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
-from stormlet.model.checks.numbers import check_finite
+from stormlet.model.checks.numbers import check_finite, check_positive
 from stormlet.runtime.run.handle import Running
 from stormlet.testing.arguments import (
     IN_A_PLAIN_FUNCTION,
@@ -252,8 +252,9 @@ def soak(
     more at the end than after the warm-up, a quarter of the time, as far as the system reports it;
     :class:`~stormlet.errors.InvalidTopology` for a spout that nobody feeds.
     """
-    for name, given in (("minutes", minutes), ("burst", burst), ("every", every), ("growth", growth)):
-        check_finite("soak", name, given)
+    for name, given in (("minutes", minutes), ("burst", burst), ("every", every)):
+        check_positive("soak", name, given)
+    check_finite("soak", "growth", growth)
     refuse_in_a_loop("soak", otherwise=IN_A_PLAIN_FUNCTION)
     check_topology("soak", topology)
     check_sources("soak", sources)
