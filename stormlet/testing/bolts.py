@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
 
+from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidConfiguration
 from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.components import BasicBolt, Bolt, Collector
 
@@ -51,10 +52,19 @@ class Delay:
 
     def __post_init__(self) -> None:
         check_seconds("Delay", "seconds", self.seconds)
+        _check_step("Delay: then is", self.then)
 
 
 Step: TypeAlias = Ack | Fail | Raise | Hold | Delay
 Script: TypeAlias = Mapping[T, Step | Sequence[Step]]
+
+
+def _check_step(what: str, step: object) -> None:
+    if not isinstance(step, Step):
+        known = ", ".join(each.__name__ for each in get_args(Step))
+        raise InvalidConfiguration(
+            f"{what} {shortened(step)}, which is no step; steps are {known}, such as Ack()"
+        )
 
 
 class ScriptedBolt(Generic[T]):
@@ -62,6 +72,9 @@ class ScriptedBolt(Generic[T]):
 
     The script has a step for a value, or several: one for each time that the value comes, the last one for all times
     after. Or it is a function that gives the step for a value. ``default`` is for values that are not in the script.
+
+    Raises :class:`~stormlet.errors.InvalidConfiguration` for what is no script and no step; a function that returns no
+    step has its input fail with that.
     """
 
     def __init__(
@@ -69,7 +82,7 @@ class ScriptedBolt(Generic[T]):
     ) -> None:
         self.executed: list[T] = []
         """The value of every input, in the order of execution, those of all tasks together."""
-        self._step = script if callable(script) else _ByValue(script or {}, default or Ack()).step
+        self._step = script if callable(script) else _ByValue(_checked(script), default or Ack()).step
         self._held: list[tuple[Tuple[T], Collector[Any]]] = []
 
     def __call__(self) -> Bolt[T, Any]:
@@ -97,14 +110,32 @@ class ScriptedBolt(Generic[T]):
         return self._held.pop(self.held.index(value))
 
 
+def _checked(script: Any) -> Script[Any]:
+    if script is None:
+        return {}
+    if not isinstance(script, Mapping):
+        raise InvalidConfiguration(
+            f"ScriptedBolt: a script is a dict from values to steps, or a function, not {shortened(script)}"
+        )
+    return cast("Script[Any]", script)
+
+
+def _steps(value: object, steps: Step | Sequence[Step]) -> Iterator[Step]:
+    several: Sequence[object] = (steps,)
+    if isinstance(steps, Sequence) and not isinstance(steps, str | bytes):
+        several = steps
+    for each in several:
+        _check_step(f"ScriptedBolt: for {shortened(value)} the script has", each)
+    return iter(cast("Sequence[Step]", several))
+
+
 class _ByValue(Generic[T]):
     """Looks the steps up, and counts how often a value has come. Values need not be hashable."""
 
     def __init__(self, script: Script[T], default: Step) -> None:
         self._values = list(script)
-        self._steps = [
-            iter(steps) if isinstance(steps, Sequence) else repeat(steps) for steps in script.values()
-        ]
+        self._steps = [_steps(value, steps) for value, steps in script.items()]
+        _check_step("ScriptedBolt: default is", default)
         self._last = [default] * len(self._values)
         self._default = default
 
@@ -129,7 +160,9 @@ class _Follows(Bolt[T, Any]):
 
     def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
         self._executed.append(tup.value)
-        return self._do(self._step(tup.value), tup, out)
+        step = self._step(tup.value)
+        _check_step(f"ScriptedBolt: for {shortened(tup.value)} the function has returned", step)
+        return self._do(step, tup, out)
 
     def _do(self, step: Step, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
         match step:

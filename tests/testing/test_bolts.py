@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import InvalidTopology, Topology, Tuple
+from stormlet import InvalidConfiguration, InvalidTopology, Topology, Tuple
 from stormlet.testing import (
     Ack,
     CollectingBolt,
@@ -64,6 +64,41 @@ def test_a_function_is_a_script() -> None:
     """For values that are no keys, or too many."""
     result = played(ScriptedBolt(lambda value: Fail() if value[0] > 2 else Ack()), [1], [2], [3])
     assert (result.acked, result.failed) == ([[1], [2]], [[3]])
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (
+            lambda: ScriptedBolt({"a": 5}),
+            "ScriptedBolt: for 'a' the script has 5, which is no step; steps are Ack",
+        ),
+        (
+            lambda: ScriptedBolt({"a": [Ack(), Fail]}),
+            "ScriptedBolt: for 'a' the script has <class .*>, which is no",
+        ),
+        (lambda: ScriptedBolt({"a": "ack"}), "ScriptedBolt: for 'a' the script has 'ack', which is no step"),
+        (
+            lambda: ScriptedBolt(5),
+            "ScriptedBolt: a script is a dict from values to steps, or a function, not 5",
+        ),
+        (lambda: ScriptedBolt(default=5), "ScriptedBolt: default is 5, which is no step"),
+        (lambda: Delay(1.0, 5), "Delay: then is 5, which is no step"),
+    ],
+)
+def test_what_is_no_step_is_refused(made: Any, says: str) -> None:
+    """Where it is written: at work it would hold the input, and say nothing."""
+    with pytest.raises(InvalidConfiguration, match=f"^{says}"):
+        made()
+
+
+def test_a_function_that_returns_no_step() -> None:
+    """Its input fails, and says why."""
+    script: Any = {"a": Ack()}.get
+    a, b = run_bolt(ScriptedBolt(script), ["a", "b"]).inputs
+    assert a.acked
+    assert b.failure is not None
+    assert "for 'b' the function has returned None, which is no step" in str(b.failure.exception)
 
 
 def test_a_permanent_failure() -> None:
