@@ -6,13 +6,17 @@ from __future__ import annotations
 import importlib
 import os
 from types import ModuleType
-from typing import cast
+from typing import Final, cast
 
+from stormlet.core.shortened import shortened
 from stormlet.core.state.commits import Store
 from stormlet.errors import StateUnusable
 from stormlet.state.interfaces import PlacedReader, PlacedStore
 from stormlet.state.memory import MemoryStore
 from stormlet.state.places import ROCKSDB, is_rocksdb
+
+METHODS: Final = ("load", "declare", "commit", "note_delivered", "close")
+"""The methods of a store that a run calls."""
 
 
 def opened(target: str | os.PathLike[str] | Store | None, topology: str, *, history: float = 0.0) -> Store:
@@ -26,13 +30,23 @@ def opened(target: str | os.PathLike[str] | Store | None, topology: str, *, hist
             "the path of the state file is empty; give the path of a file, or None for state in memory"
         )
     if not isinstance(target, str | os.PathLike):
-        return target
+        return _checked(target)
     if history and is_rocksdb(target):
         raise StateUnusable(
             f"{os.fspath(target)} cannot keep a history, as RocksDB has the last epoch alone; leave history= out, or "
             f"keep the state in a file, whose name does not end with {ROCKSDB}"
         )
     return owned(target, topology)
+
+
+def _checked(target: object) -> Store:
+    missing = next((name for name in METHODS if not callable(getattr(target, name, None))), None)
+    if missing is not None:
+        raise StateUnusable(
+            f"state={shortened(target)} is neither a path nor a store, as it has no {missing}(); give the path of a "
+            f"file, such as 'orders.state'"
+        )
+    return cast("Store", target)
 
 
 def owned(path: str | os.PathLike[str], topology: str | None = None) -> PlacedStore:

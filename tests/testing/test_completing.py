@@ -27,8 +27,9 @@ from stormlet import (
     Topology,
     TopologyCrashed,
     Tuple,
+    run,
 )
-from stormlet.errors import EndOfStream
+from stormlet.errors import EndOfStream, StateUnusable
 from stormlet.testing import (
     Ack,
     Delay,
@@ -407,6 +408,18 @@ def test_wrong_names_are_refused() -> None:
         result["splitt"]
     with pytest.raises(KeyError, match="no message had the value 'a'"):
         result.outcome("a")
+
+
+@pytest.mark.parametrize("given", [5, True, b"orders.state", object])
+def test_what_is_neither_a_path_nor_a_store_is_refused(given: Any) -> None:
+    """Wherever it is given: a run in real time says the same."""
+    topology = Topology("state")
+    topology.bolt("see", str.upper, topology.spout("lines", ["a"]).shuffle())
+    says = r"^state=.* is neither a path nor a store, as it has no load\(\); give the path of a file, such as"
+    calls: list[Any] = [complete, run]
+    for call in calls:
+        with pytest.raises(StateUnusable, match=says):
+            call(topology, state=given)
 
 
 def test_it_shows_itself_in_short() -> None:
