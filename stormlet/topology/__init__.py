@@ -167,7 +167,9 @@ class Topology(SpoutBuilder, BoltBuilder):
 
         def make(state: states.KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = handle.RunOptions(seed, active, dead_letters, tuple(hooks), traces)
+            options = handle.RunOptions(
+                seed, active, dead_letters, run_hooks.factories_of(self.name, hooks), traces
+            )
             return handle.Running(planned, configurations, options, self, state)
 
         if target is None:

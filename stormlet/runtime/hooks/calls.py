@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from inspect import iscoroutine
@@ -52,15 +51,21 @@ class TaskHooks:
             if iscoroutine(result):
                 result.close()  # else Python would warn that nobody has awaited it
                 raise InvalidTopology(f"{method} of a hook must be a plain function, as nobody awaits it")
-        except (Exception, asyncio.CancelledError) as error:
-            self._remove(hook, method, error)
+        except (KeyboardInterrupt, SystemExit):
+            self._remove(hook)  # else it would end the end of the run, too, before all is counted (law N1)
+            raise
+        except BaseException as error:
+            self._remove(hook)
+            self._log(hook, method, error)
 
-    def _remove(self, hook: TaskHook, method: str, error: BaseException) -> None:
+    def _remove(self, hook: TaskHook) -> None:
         # It may have been removed already: what it is called by may have it called once more.
         self._hooks = [each for each in self._hooks if each is not hook]
         for hooks in self._by_method.values():
             if hook in hooks:
                 hooks.remove(hook)
+
+    def _log(self, hook: TaskHook, method: str, error: BaseException) -> None:
         logger.error(
             "%s of hook %s raised in %s, and the hook is removed",
             method,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import cast
+from typing import Final, cast
 
 from stormlet.core.shortened import shortened
-from stormlet.errors import InvalidTopology
+from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.model.hooks import TaskHook
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.task import BoltTask
@@ -19,12 +20,27 @@ from stormlet.runtime.hooks.messages import HookedMessages
 from stormlet.runtime.hooks.outlets import HookedOutlet
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.usercode import as_exception
 from stormlet.runtime.wire.collector import BoltCollector
 
 HookFactory = Callable[[], TaskHook]
 """Makes the hook of one task: its class, or a function without parameters."""
 MakeWorker = Callable[[Wiring], Worker]
 MakeCollector = Callable[..., BoltCollector]
+
+
+WAY_OUT: Final = "hooks= takes a list of classes of TaskHook, or of functions without parameters that make one"
+
+
+def factories_of(topology: str, hooks: object) -> Sequence[HookFactory]:
+    """Return what makes hooks; raise :class:`~stormlet.errors.InvalidTopology` for anything else, such as a hook."""
+    if not isinstance(hooks, Iterable):
+        raise InvalidTopology(f"topology {topology!r}: hooks={shortened(hooks)} is no list; {WAY_OUT}")
+    given = tuple(cast("Iterable[object]", hooks))
+    for each in given:
+        if not callable(each):
+            raise InvalidTopology(f"topology {topology!r}: hooks= has {shortened(each)}; {WAY_OUT}")
+    return cast("Sequence[HookFactory]", given)
 
 
 class RunHooks:
@@ -68,16 +84,19 @@ class RunHooks:
 
     def _of(self, plan: TaskPlan) -> TaskHooks:
         if plan.task not in self._by_task:
-            made = [self._made(each) for each in self._factories]
+            made = [self._made(each, plan) for each in self._factories]
             self._by_task[plan.task] = TaskHooks(self._topology, plan, made)
         return self._by_task[plan.task]
 
-    def _made(self, factory: HookFactory) -> TaskHook:
-        hook = factory()
+    def _made(self, factory: HookFactory, plan: TaskPlan) -> TaskHook:
+        try:
+            hook = factory()
+        except (Exception, asyncio.CancelledError) as error:
+            what = f"hook {getattr(factory, '__name__', shortened(factory))} for {plan.name}"
+            raise StartFailed(self._topology, what, "the constructor") from as_exception(error)
         if not isinstance(cast("object", hook), TaskHook):
             raise InvalidTopology(
-                f"a hook of topology {self._topology!r} is {shortened(hook)}, which is no TaskHook; hooks= takes "
-                f"classes of them, or functions without parameters that make one for each task"
+                f"a hook of topology {self._topology!r} is {shortened(hook)}, which is no TaskHook; {WAY_OUT}"
             )
         return hook
 

@@ -17,8 +17,10 @@ from stormlet import (
     BoltFailInfo,
     EmitInfo,
     InvalidTopology,
+    Running,
     SpoutAckInfo,
     SpoutFailInfo,
+    StartFailed,
     TaskContext,
     TaskHook,
     Topology,
@@ -197,8 +199,69 @@ async def test_a_coroutine_function_is_refused(caplog: pytest.LogCaptureFixture)
 
 async def test_an_instance_is_refused() -> None:
     """What makes no hook is refused before anything runs, with what would be right."""
-    with pytest.raises(InvalidTopology, match="is no TaskHook; hooks= takes classes"):
+    with pytest.raises(InvalidTopology, match="is no TaskHook; hooks= takes a list of classes"):
         await run_to_end(hearing(same), hooks=[dict])
+
+
+@pytest.mark.parametrize(
+    ("hooks", "says"),
+    [
+        ([TaskHook()], r"hooks= has <.*TaskHook object.*>; hooks= takes a list of classes of TaskHook"),
+        ([None], r"hooks= has None; hooks= takes a list"),
+        (TaskHook, r"hooks=<class .*TaskHook'> is no list; hooks= takes a list"),
+        (5, r"hooks=5 is no list; hooks= takes a list"),
+    ],
+)
+async def test_what_makes_no_hook_is_refused(hooks: Any, says: str) -> None:
+    """A hook itself, and one class instead of a list of them."""
+    with pytest.raises(InvalidTopology, match=says):
+        await run_to_end(hearing(same), hooks=hooks)
+
+
+@pytest.mark.parametrize("error", [LookupError("no"), asyncio.CancelledError()])
+async def test_a_constructor_that_raises_is_named(error: BaseException) -> None:
+    """With what it has raised, as that of a bolt; a cancellation is one of its own."""
+
+    def make() -> TaskHook:
+        raise error
+
+    with pytest.raises(
+        StartFailed, match=r"did not start: the constructor of hook make for bolt\[0\] raised"
+    ) as failed:
+        await run_to_end(hearing(same), hooks=[make])
+    cause = failed.value.__cause__
+    assert cause is error or (cause is not None and cause.__cause__ is error)
+
+
+@pytest.mark.parametrize("method", ["emit", "bolt_execute", "spout_ack", "cleanup"])
+async def test_whatever_it_raises_costs_the_hook_alone(method: str) -> None:
+    """Also what is no Exception, as what ``pytest.fail`` raises: no message is left without an outcome."""
+
+    def fail(self: TaskHook, *info: object) -> None:
+        pytest.fail("on purpose")
+
+    running = await run_to_end(hearing(same, messages=2), hooks=[type("Fails", (TaskHook,), {method: fail})])
+    spout = running.statistics().components["spout"]
+    assert (spout.messages, spout.acked) == (2, 2)
+
+
+def test_a_hook_that_exits_leaves_no_message_uncounted() -> None:
+    """The exit comes out, and the end of the run does not call that hook again."""
+    running: list[Running] = []
+
+    class Exits(TaskHook):
+        def spout_ack(self, info: SpoutAckInfo) -> None:
+            raise SystemExit(3)
+
+    async def main() -> None:
+        async with hearing(same, messages=2).run(hooks=[Exits]) as run:
+            running.append(run)
+            await run.finished()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    spout = running[0].statistics().components["spout"]
+    assert spout.messages == spout.acked + spout.left_over > 0
 
 
 def layers(outlet: Outlet) -> Iterator[Outlet]:
