@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 import pytest
 
@@ -69,6 +69,49 @@ async def test_C1_a_source_that_cannot_be_iterated_fails_the_start(source: Itera
         async with topology.run():
             pytest.fail("the body must not run")
     assert isinstance(failed.value.__cause__, OSError)
+
+
+class Unprepared:
+    """A grouping that cannot prepare."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def prepare(self, targets: Sequence[int]) -> None:
+        raise self.error
+
+    def choose(self, value: object) -> Sequence[int]:
+        raise AssertionError
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("error", [OSError("no"), asyncio.CancelledError()])
+async def test_C1_a_grouping_that_cannot_prepare_fails_the_start(error: BaseException) -> None:
+    """The error names the grouping; a cancellation is one that it has raised by itself."""
+    topology = Topology("grouped")
+    topology.bolt("bolt", ignore, topology.spout("spout", [1]).custom(Unprepared(error)))
+    says = (
+        r"did not start: prepare of custom grouping of 'spout' -> 'bolt' raised (OSError|StrayCancellation)"
+    )
+    with pytest.raises(StartFailed, match=says):
+        await run_to_end(topology)
+
+
+@pytest.mark.simulated_time
+async def test_C1_a_constructor_that_raises_a_cancellation_fails_the_start() -> None:
+    """The host is not cancelled by it."""
+
+    class Unmade(BasicBolt[int, None]):
+        def __init__(self) -> None:
+            raise asyncio.CancelledError
+
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            raise AssertionError
+
+    topology = Topology("unmade")
+    topology.bolt("bolt", Unmade, topology.spout("spout", [1]).shuffle())
+    with pytest.raises(StartFailed, match="the constructor of bolt 'bolt' raised StrayCancellation"):
+        await run_to_end(topology)
 
 
 @pytest.mark.simulated_time

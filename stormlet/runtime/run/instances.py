@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,6 +29,7 @@ from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.bolt.worker import Wiring, Worker
 from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.usercode import as_exception
 
 R = TypeVar("R")
 
@@ -179,8 +181,8 @@ class Instances:
     def _make(self, component: str, factory: Callable[[], R], what: str = "the constructor") -> R:
         try:
             return factory()
-        except Exception as error:
-            raise StartFailed(self._topology, component, what) from error
+        except (Exception, asyncio.CancelledError) as error:
+            raise StartFailed(self._topology, component, what) from as_exception(error)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -9,11 +10,13 @@ import msgspec
 from stormlet.core.groupings import AnyRoutes, Chooser, One
 from stormlet.core.ids import IdSource
 from stormlet.core.tuples import Source
+from stormlet.errors import StartFailed, StormletError
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
 from stormlet.model.streams import Output, StreamId
 from stormlet.runtime.context import Engine
 from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.usercode import as_exception
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import (
@@ -120,4 +123,10 @@ class Wires:
         link = junction.link
         grouping = self._kit.grouping(producer.plan, link.grouping)
         random = self._engine.random(producer.plan, f"to {link.consumer}")
-        return grouping.chooser(link.targets, random, junction.label, junction.routes)
+        try:
+            return grouping.chooser(link.targets, random, junction.label, junction.routes)
+        except StormletError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:  # of the user's own grouping
+            name = self._engine.plan.description.name
+            raise StartFailed(name, grouping.title(junction.label), "prepare") from as_exception(error)
