@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
 
-from stormlet import Collector, DeadLetter, Running, StrayCancellation, Topology, TopologyCrashed, Tuple
+from stormlet import Collector, DeadLetter, Running, StrayCancellation, Topology, TopologyCrashed, Tuple, run
 from tests.cast import raise_value_error, take_a_second
 from tests.helpers import now, run_to_end
 from tests.law.cancelled import Polled, SlowToStart, cancel, cancelling, conserved, slow_topology
@@ -141,6 +142,24 @@ def test_N3_the_end_of_the_loop_ends_a_run_that_nobody_leaves() -> None:
         await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pytest.mark.parametrize("ends", [SystemExit, KeyboardInterrupt])
+def test_N3_tasks_that_are_cancelled_as_the_loop_ends_are_none_that_somebody_else_has_cancelled(
+    ends: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where code ends the loop, all tasks are cancelled, and none is said to have died of that."""
+
+    def leave(value: int) -> None:
+        raise ends
+
+    topology = Topology("left")
+    topology.bolt("leave", leave, topology.spout("spout", [1]).shuffle())
+    with pytest.raises(ends):
+        run(topology)
+    gc.collect()
+    told = [each.getMessage() for each in caplog.records]
+    assert not [each for each in told if "somebody else" in each or "never retrieved" in each]
 
 
 async def yielding() -> AsyncIterator[int]:

@@ -29,7 +29,9 @@ MakeWorker = Callable[[Wiring], Worker]
 MakeCollector = Callable[..., BoltCollector]
 
 
-WAY_OUT: Final = "hooks= takes a list of classes of TaskHook, or of functions without parameters that make one"
+WAY_OUT: Final = (
+    "hooks= takes a list of classes of TaskHook, or of functions without parameters that make one"
+)
 
 
 def factories_of(topology: str, hooks: object) -> Sequence[HookFactory]:

@@ -29,6 +29,8 @@ class Block:
         self._cancelled_before = 0 if self._body is None else self._body.cancelling()
         self._entered = False
         self._cancelled_by_crash = False
+        self._own_cancellations = 0
+        """Those of the crash that were not taken back."""
 
     def enter(self) -> None:
         """The tasks have started: from now on a crash cancels the body."""
@@ -39,7 +41,8 @@ class Block:
         self._entered = False
         # Else the cancellation would still count when the host, which catches the crash, leaves a timeout of its
         # own.
-        if self._cancelled_by_crash and self._body is not None:
+        if self._own_cancellations and self._body is not None:
+            self._own_cancellations = 0
             self._body.uncancel()
 
     @property
@@ -50,7 +53,7 @@ class Block:
     def host_leaves(self) -> bool:
         """Say if the body is being cancelled by others: they may cancel all else, too."""
         body = self._body
-        return body is not None and not body.done() and self._is_cancelled and not self._cancelled_by_crash
+        return body is not None and not body.done() and self._is_cancelled
 
     @property
     def cancelled_by_crash_alone(self) -> bool:
@@ -59,8 +62,9 @@ class Block:
 
     @property
     def _is_cancelled(self) -> bool:
-        """True if that has happened since it was entered; the body may have caught an earlier one."""
-        return self._body is not None and self._body.cancelling() > self._cancelled_before
+        """True if others have done that since it was entered; the body may have caught an earlier one."""
+        before = self._cancelled_before + self._own_cancellations
+        return self._body is not None and self._body.cancelling() > before
 
     def crashed(self, site: CrashSite, error: BaseException) -> None:
         """User code has raised where no tuple answers for it."""
@@ -88,4 +92,5 @@ class Block:
             self.crash_known.set_result(None)
         if self._entered and self._body is not None and not self._body.done():
             self._cancelled_by_crash = True
+            self._own_cancellations = 1
             self._body.cancel()

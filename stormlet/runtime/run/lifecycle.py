@@ -173,6 +173,8 @@ class Lifecycle:
     def _task_ended(self, running: asyncio.Task[None]) -> None:
         """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
         leaves (law N3)."""
+        if not running.cancelled():
+            running.exception()  # it is the crash already, and need not be logged by asyncio, too
         if self._block.host_leaves():
             # Whoever cancels all tasks of a loop together, as asyncio.run does at Ctrl-C, has meant the host. A
             # host that stays in the block all the same is missing a task.
