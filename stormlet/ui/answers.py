@@ -55,3 +55,7 @@ def problem(status: int, words: str) -> Response:
 
 class NotFound(Exception):
     """There is no such thing; the message says what there is."""
+
+
+class Unavailable(Exception):
+    """This cannot be done now; the message says why."""

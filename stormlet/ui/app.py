@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from stormlet.runtime.run.handle import Running
 from stormlet.ui.access import Access, checked
-from stormlet.ui.answers import NotFound, answer, problem
+from stormlet.ui.answers import NotFound, Unavailable, answer, problem
 from stormlet.ui.assets import assets
 from stormlet.ui.compression import Compression, takes_gzip
 from stormlet.ui.guard import Guard, Receive, Scope, Send, own_path
@@ -171,7 +171,12 @@ def starlette(routes: Sequence[Route]) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(Compression, minimum_size=1000, compresslevel=1)],
-        exception_handlers={HTTPException: _http_error, NotFound: _not_found, Exception: _fault},
+        exception_handlers={
+            HTTPException: _http_error,
+            NotFound: _not_found,
+            Unavailable: _unavailable,
+            Exception: _fault,
+        },
     )
 
 
@@ -237,6 +242,10 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 async def _not_found(request: Request, error: Exception) -> Response:
     return problem(404, str(error))
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return problem(503, str(error))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

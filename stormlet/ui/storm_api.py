@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stormlet.ui.answers import answer, problem
-from stormlet.ui.controls import OPERATIONS, Replays
+from stormlet.ui.controls import OPERATIONS, Replays, on_its_loop
 from stormlet.ui.registry import Registry
 from stormlet.ui.storm.components import component
 from stormlet.ui.storm.flows import lag, metrics, visualization
@@ -64,13 +64,14 @@ class StormApi:
         watched, name = self._watched(request), request.path_params["operation"]
         if name not in OPERATIONS:
             return problem(404, f"there is no operation {name!r}; there are {', '.join(OPERATIONS)}")
-        OPERATIONS[name](watched)
+        await on_its_loop(watched, partial(OPERATIONS[name], watched))
         return answer(Operation(name, watched.id, "success"))
 
     async def replay(self, request: Request) -> Response:
         """Emit a dead letter again."""
         watched = self._watched(request)
-        self._replays.begin(watched, request.path_params["number"])
+        begin = partial(self._replays.begin, watched, request.path_params["number"])
+        await on_its_loop(watched, begin)
         return answer(Operation("replay", watched.id, "success"))
 
     def _watched(self, request: Request) -> Watched:
