@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
-from inspect import isawaitable
+from inspect import isasyncgenfunction, isawaitable, isgeneratorfunction
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
@@ -14,6 +14,7 @@ from typing import BinaryIO, TypeAlias, cast
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidConfiguration, StormletError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.letter_records import LetterRecord, read_record, record_of
@@ -170,10 +171,16 @@ class DeadLetters:
 
 def opened(target: DeadLetterTarget | None) -> tuple[DeadLetterSink | None, Callable[[], None] | None]:
     """Return the sink of a target, and the function that has the device hold what it was given; None where there is
-    none. Raises :class:`~stormlet.errors.InvalidConfiguration` for a path that cannot be written."""
+    none. Raises :class:`~stormlet.errors.InvalidConfiguration` for a path that cannot be written, and for a function
+    that yields, of which a call would do nothing."""
     if target is None:
         return None, None
     if callable(target):
+        if _yields(target) or _yields(type(target).__call__):
+            raise InvalidConfiguration(
+                f"dead_letters={shortened(target)} yields, so that nothing of it would run; let it return when it has "
+                f"the letter"
+            )
         return target, _nothing  # what it has returned from is its own affair
     if not isinstance(cast("object", target), str | PathLike):
         raise InvalidConfiguration(f"dead_letters={target!r} is neither a callable nor the path of a file")
@@ -182,6 +189,10 @@ def opened(target: DeadLetterTarget | None) -> tuple[DeadLetterSink | None, Call
     except OSError as error:
         raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
     return file.write, file.sync
+
+
+def _yields(function: object) -> bool:
+    return isgeneratorfunction(function) or isasyncgenfunction(function)
 
 
 def _nothing() -> None:

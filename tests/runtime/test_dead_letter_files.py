@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,31 @@ def test_a_pipe_takes_letters(tmp_path: Path) -> None:
         LetterFile(tmp_path / "pipe").write(letter())
     reader.join()
     assert len(read) == 1
+
+
+def yielding(letter: object) -> Iterator[object]:
+    yield letter
+
+
+async def yielding_later(letter: object) -> AsyncIterator[object]:
+    yield letter
+
+
+class Yielding:
+    def __call__(self, letter: object) -> Iterator[object]:
+        yield letter
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("sink", [yielding, yielding_later, partial(yielding), Yielding()])
+async def test_a_function_that_yields_takes_no_dead_letters(sink: Any) -> None:
+    """A call of it does nothing, and each letter would be lost."""
+    topology = Topology("lost")
+    topology.spout("numbers", [1])
+    with pytest.raises(
+        InvalidConfiguration, match="yields, so that nothing of it would run; let it return when"
+    ):
+        await run_to_end(topology, dead_letters=sink)
 
 
 @pytest.mark.simulated_time
