@@ -86,26 +86,27 @@ class FailureCounts:
         logged at once."""
         failure = self.distinguished(failure)
         key = failure.key
-        is_first = self._last.pop(key, None) is None  # taken out, so that the latest one stands at the end
-        self._last[key] = failure
+        is_first = key not in self._last
         self._counts[key] = self._counts.get(key, 0) + failure.count
         if is_first:
             self._kinds[failure.component, failure.what] += 1
             self._tracebacks[key] = failure.traceback
         else:
             self._unreported[key] = self._unreported.get(key, 0) + failure.count
+            del self._last[key]  # so that the latest one stands at the end
+        self._last[key] = failure  # after all else of it, as another thread may look
         return is_first
 
     def all(self) -> Sequence[RepeatedFailure]:
         """Return every distinct failure; the one that happened last stands at the end."""
-        return tuple(self._counted(key) for key in self._last)
+        # Of a copy, as another thread than the loop's may ask, and the loop goes on meanwhile.
+        return tuple(map(self._counted, tuple(self._last.values())))
 
     def take_unreported(self) -> Sequence[tuple[RepeatedFailure, int]]:
         """Return the failures that have happened again since the last call, each with the number of times."""
         unreported, self._unreported = self._unreported, {}
-        return [(self._counted(key), more) for key, more in unreported.items()]
+        return [(self._counted(self._last[key]), more) for key, more in unreported.items()]
 
-    def _counted(self, key: Key) -> RepeatedFailure:
-        return msgspec.structs.replace(
-            self._last[key], count=self._counts[key], traceback=self._tracebacks[key]
-        )
+    def _counted(self, last: RepeatedFailure) -> RepeatedFailure:
+        key = last.key
+        return msgspec.structs.replace(last, count=self._counts[key], traceback=self._tracebacks[key])

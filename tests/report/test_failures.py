@@ -35,6 +35,23 @@ def test_what_makes_a_failure_another_one(change: dict[str, str]) -> None:
     assert len(counts.all()) == 2
 
 
+class Meanwhile(FailureCounts):
+    """Failures happen while somebody looks at them."""
+
+    def _counted(self, last: RepeatedFailure) -> RepeatedFailure:
+        self.add(ONE)
+        self.add(replace(ONE, place=f"flow.py:{len(self._counts)}"))
+        return super()._counted(last)
+
+
+def test_another_thread_may_ask() -> None:
+    """As one that serves a readiness probe: it gets those that were there."""
+    counts = Meanwhile()
+    counts.add(ONE)
+    counts.add(replace(ONE, what="tick"))
+    assert [each.what for each in counts.all()] == ["execute", "tick"]
+
+
 def test_the_last_one_stands_at_the_end() -> None:
     """A failure that happens again moves behind those that did not."""
     counts, other = FailureCounts(), replace(ONE, place="flow.py:99")
