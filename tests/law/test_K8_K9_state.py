@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import Collector, InvalidTopology, KeyedBolt, MapOf, Topology, Tuple, Value
+from stormlet import Collector, InvalidTopology, KeyedBolt, MapOf, Running, Topology, Tuple, Value
 from stormlet.cli import main
 from stormlet.core.state import rounds
 from stormlet.core.state.commits import Commit
@@ -67,6 +67,21 @@ async def test_K8_the_host_sees_what_is_durable() -> None:
             await (await running.emit(words, word))  # type: ignore[call-overload]
         assert (dict(seen), seen["moon"], len(seen), "x" in seen) == ({"moon": 2, "sun": 1}, 2, 2, False)
     assert seen["moon"] == 2
+
+
+@pytest.mark.parametrize("place", [None, "count.state"])
+def test_K8_what_is_durable_can_be_asked_for_after_the_end_of_the_loop(
+    place: str | None, tmp_path: Path
+) -> None:
+    """As by a program that has no loop of its own."""
+
+    async def count() -> Running:
+        topology, words = counting(state=None if place is None else tmp_path / place)
+        async with topology.run() as running:
+            await (await running.emit(words, "moon"))  # type: ignore[call-overload]
+        return running
+
+    assert dict(asyncio.run(count()).state("count")) == {"moon": 1}
 
 
 @pytest.mark.asyncio

@@ -390,12 +390,13 @@ class Running:
         epochs only, as nobody outside hears of one before (law X3, K8). A map of a key is a dict, a list is a list.
 
         ``bolt`` is its id or one of its streams, ``name`` that of the state where the bolt has several. The view goes
-        on with the run, and stays readable after it.
+        on with the run, and stays readable after it; what is asked for after the end of the loop, too.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for a state that does not exist, and
         :class:`~stormlet.errors.StateUnusable` if an epoch could not be written.
         """
-        self._check_loop("state")
+        if not self._loop.is_closed():  # when nothing changes any more
+            self._check_loop("state")
         id = bolt if isinstance(bolt, str) else bolt.component
         return self._host_states.look(id, name)
 
