@@ -24,7 +24,7 @@ EMITS = frozenset({"emit", "emit_threadsafe"})
 SETTLES = frozenset({"ack", "fail", "ack_threadsafe", "fail_threadsafe"})
 WITH_COLLECTOR = frozenset({"open", "next_tuple", "execute", "execute_batch", "tick", "flush", "finish"})
 """The methods whose last parameter is the collector."""
-EMITTING = WITH_COLLECTOR - {"open"}
+EMITTING = WITH_COLLECTOR - {"open"} | {"on_timer", "end_epoch"}
 """Those that are there to emit by it."""
 VALUES = (
     ast.BinOp,

@@ -304,6 +304,28 @@ async def test_K7_a_timer_whose_call_raises_fires_again() -> None:
     assert kept(store, "remind", Reminder) == {"a": 1}
 
 
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_K7_a_timer_whose_call_returns_a_value_has_raised(is_async: bool) -> None:
+    """Nothing takes it, as of an execute: without a word it would be lost, and the timer is taken."""
+
+    class Reports(KeyedBolt[str, str, str]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            self.set_timer(self.now)
+
+        def on_timer(self, at: float, out: Collector[str]) -> Any:
+            return asyncio.sleep(0, "late") if is_async else "late"
+
+    topology = Topology("timers")
+    topology.bolt("report", Reports, topology.spout("words", ["a"]).fields())
+    with pytest.raises(
+        TopologyCrashed, match=r"on_timer of report\[0\] returned 'late', which nothing takes: emit it"
+    ):
+        await run_to_end(topology)
+
+
 async def test_K7_an_epoch_does_not_wait_for_a_timer_that_is_far_away() -> None:
     """Its own time is up before."""
 

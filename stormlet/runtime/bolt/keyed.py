@@ -30,6 +30,7 @@ from stormlet.model.state.slots import view_of
 from stormlet.runtime.bolt.functions import BasicWorker, FunctionWorker
 from stormlet.runtime.bolt.task_state import KeyReader, TaskState
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, own_context, raised_on
+from stormlet.runtime.usercode import dropped
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
 DEAD = "another tuple of its tree has failed, and the message is processed again as a whole"
@@ -144,7 +145,9 @@ class KeyedWorker(BasicWorker):
                 self._hand.key = key
                 result: object = bolt.on_timer(at, cast("Any", out))
                 if isawaitable(result):
-                    await self.awaited(result, None)
+                    result = await self.awaited(result, None)
+                if result is not None:
+                    raise dropped(self.plan, NAME, result)
                 await self.outbox.room()
         except BaseException:
             self._state.spoil()  # the timer has been taken, and some of its work may be done (law X7)

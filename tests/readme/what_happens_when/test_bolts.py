@@ -224,10 +224,10 @@ async def test_when_an_input_is_settled_twice(second: str) -> None:
 
 @pytest.mark.simulated_time
 async def test_when_a_value_is_returned() -> None:
-    """A method that emits returns a value. Nothing would take what `execute`, `tick`, `flush`, `finish` or `next_tuple`
-    returns, so that counts as an exception, which says so; `out.emit(value)` is the way. A function of the value that
-    returns a bolt or a spout is a factory with a parameter: that crashes the topology at once. `stormlet check` finds
-    both where the code shows them.
+    """A method that emits returns a value. Nothing would take what `execute`, `tick`, `flush`, `finish`, `on_timer` or
+    `next_tuple` returns, so that counts as an exception, which says so; `out.emit(value)` is the way. A function of
+    the value that returns a bolt or a spout is a factory with a parameter: that crashes the topology at once.
+    `stormlet check` finds both where the code shows them.
     """
 
     class Returns(BasicBolt[int, int]):
@@ -236,6 +236,15 @@ async def test_when_a_value_is_returned() -> None:
 
     class Finishes(Forget):
         def finish(self, out: Collector[None]) -> Any:
+            return 5
+
+    class Reminds(KeyedBolt[int, int, int]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            self.set_timer(self.now)
+
+        def on_timer(self, at: float, out: Collector[int]) -> Any:
             return 5
 
     class Asked(Spout[int]):
@@ -249,19 +258,25 @@ async def test_when_a_value_is_returned() -> None:
 
     finishes = Topology("finishes")
     finishes.bolt("some", Finishes, finishes.spout("values", list[object]()).shuffle())
+    reminds = Topology("reminds")
+    reminds.bolt("some", Reminds, reminds.spout("values", [1]).fields())
     asked = Topology("asked")
     asked.bolt("some", Forget, asked.spout("values", Asked).shuffle())
     makes = Topology("makes")
     makes.bolt("some", lambda number=1: Forget(), makes.spout("values", [1]).shuffle())
     for topology, words in [
         (finishes, r"finish of some\[0\]"),
+        (reminds, r"on_timer of some\[0\]"),
         (asked, "next_tuple of"),
         (makes, "a bolt, Forget"),
     ]:
         with pytest.raises(TopologyCrashed, match=words):
             await run_to_end(topology)
-    rules = {each.rule for topology in (returns, asked, makes) for each in findings(topology.describe())}
-    assert {"dropped result", "mistaken factory"} <= rules
+    rules = [
+        {each.rule for each in findings(topology.describe())} for topology in (returns, reminds, asked, makes)
+    ]
+    assert all("dropped result" in each for each in rules[:3])
+    assert "mistaken factory" in rules[3]
 
 
 @pytest.mark.simulated_time
