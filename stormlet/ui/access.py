@@ -9,13 +9,14 @@ all three: no foreign site has it.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
 import msgspec
 
+from stormlet.core.shortened import shortened
 from stormlet.errors import InvalidConfiguration
 
 LEAST_TOKEN: Final = 16
@@ -101,10 +102,23 @@ class Access(msgspec.Struct, frozen=True):
         )
 
 
+def names_of(hosts: object) -> frozenset[str]:
+    """Return the names that the page is called by; raise :class:`~stormlet.errors.InvalidConfiguration` for anything
+    but several texts: one text would be taken for its letters."""
+    is_several = isinstance(hosts, Iterable) and not isinstance(hosts, str)
+    given = tuple(cast("Iterable[object]", hosts)) if is_several else (None,)
+    if not all(isinstance(each, str) for each in given):
+        raise InvalidConfiguration(
+            f"hosts={shortened(hosts)} is no list of names, such as hosts=['orders.example']"
+        )
+    return frozenset(str(each).lower() for each in given)
+
+
 def checked(access: Access) -> Access:
     """Return it; raise :class:`~stormlet.errors.InvalidConfiguration` for a token that can be guessed, and for changes
     without one."""
-    if access.token is not None and (len(access.token) < LEAST_TOKEN or not access.token.isascii()):
+    token: object = access.token
+    if token is not None and not (isinstance(token, str) and len(token) >= LEAST_TOKEN and token.isascii()):
         raise InvalidConfiguration(
             f"the token of the page has at least {LEAST_TOKEN} characters of ASCII; "
             f"python -c 'import secrets; print(secrets.token_urlsafe())' makes one"

@@ -7,6 +7,7 @@ import gzip
 import secrets
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
@@ -16,8 +17,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from stormlet.core.shortened import shortened
+from stormlet.errors import InvalidConfiguration
 from stormlet.runtime.run.handle import Running
-from stormlet.ui.access import Access, checked
+from stormlet.ui.access import Access, checked, names_of
 from stormlet.ui.answers import NotFound, Unavailable, answer, problem
 from stormlet.ui.assets import assets
 from stormlet.ui.compression import Compression, takes_gzip
@@ -152,9 +155,15 @@ def app(
     again: that needs a token.
 
     Raises :class:`~stormlet.errors.InvalidConfiguration` for a token that can be guessed, or is missing where it is
-    needed.
+    needed, and for what is no running topology, no text, or no list of names.
     """
-    access = checked(Access(token, frozenset(each.lower() for each in hosts), changes))
+    for each in running:
+        if not isinstance(cast("object", each), Running):
+            raise InvalidConfiguration(
+                f"ui.app: {shortened(each)} is no running topology; write `async with topology.run() as running:`, "
+                f"and pass that"
+            )
+    access = checked(Access(token, names_of(hosts), changes))
     made = App(access, Shows(show_values, changes))
     for each in running:
         made.show(each)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from stormlet import Topology, ui
 from stormlet.errors import InvalidConfiguration
 from stormlet.ui.access import Access, Request, checked, host_name
 from tests.ui.kit import TOKEN
@@ -147,3 +150,24 @@ def test_changes_need_a_token() -> None:
 def test_the_name_in_host(host: str, name: str) -> None:
     """Without its port, in small letters."""
     assert host_name(host) == name
+
+
+@pytest.mark.parametrize(
+    ("running", "options", "says"),
+    [
+        ([Topology("orders")], {}, "ui.app: <.*> is no running topology; write `async with topology.run"),
+        (
+            [],
+            {"hosts": "orders.example"},
+            r"hosts='orders.example' is no list of names, such as hosts=\['orders",
+        ),
+        ([], {"hosts": 5}, "hosts=5 is no list of names"),
+        ([], {"hosts": [5]}, r"hosts=\[5\] is no list of names"),
+        ([], {"token": b"a-token-of-enough-characters"}, "the token of the page has at least 16 characters"),
+        ([], {"token": 5}, "the token of the page has at least 16 characters"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(running: Any, options: Any, says: str) -> None:
+    """One name of a host would be taken for its letters, so that every request is refused."""
+    with pytest.raises(InvalidConfiguration, match=f"^{says}"):
+        ui.app(*running, **options)
