@@ -105,19 +105,18 @@ class Access(msgspec.Struct, frozen=True):
 def names_of(hosts: object) -> frozenset[str]:
     """Return the names that the page is called by; raise :class:`~stormlet.errors.InvalidConfiguration` for anything
     but several texts: one text would be taken for its letters."""
+    shown = shortened(hosts)
     is_several = isinstance(hosts, Iterable) and not isinstance(hosts, str)
     given = tuple(cast("Iterable[object]", hosts)) if is_several else (None,)
     if not all(isinstance(each, str) for each in given):
-        raise InvalidConfiguration(
-            f"hosts={shortened(hosts)} is no list of names, such as hosts=['orders.example']"
-        )
+        raise InvalidConfiguration(f"hosts={shown} is no list of names, such as hosts=['orders.example']")
     return frozenset(str(each).lower() for each in given)
 
 
 def checked(access: Access) -> Access:
     """Return it; raise :class:`~stormlet.errors.InvalidConfiguration` for a token that can be guessed, and for changes
     without one."""
-    token: object = access.token
+    token = cast("object", access.token)
     if token is not None and not (isinstance(token, str) and len(token) >= LEAST_TOKEN and token.isascii()):
         raise InvalidConfiguration(
             f"the token of the page has at least {LEAST_TOKEN} characters of ASCII; "
