@@ -3,18 +3,28 @@
 A timer is a key and a time. It is kept as an entry of a map, so that it is rolled back, sealed and loaded as any other
 state is; the entry's value is the order in which it was set. The heap only finds what is due: one is set only if
 the table says so, too. What was taken from it comes back when the attempt is rolled back.
+
+One that was cancelled stays on the heap until it is the earliest. Where keys put off their timers again and again, that
+may be never: so it is noted that it is gone, and when half of the heap is, it is built anew without these.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.tables import Declared
 
 NAME: Final = "on_timer"
 """The name of the timers among the states of a bolt: no attribute of a user's can have it."""
+
+
+LEAST_GONE: Final = 1000
+"""Timers that are gone, before the heap is built anew."""
+
+Timer: TypeAlias = tuple[float, int, int, Any]
+"""Its time, its order, a number and its key."""
 
 
 def timers_by(key: Any) -> Declared:
@@ -29,9 +39,15 @@ class Timers:
         """``first`` is the least place in the order of those that are set from now on."""
         self._table = table
         self._first = first
-        self._heap: list[tuple[float, int, int, Any]] = []
-        self._taken: list[tuple[float, int, int, Any]] = []
-        self._late: list[tuple[float, int, int, Any]] = []
+        self._heap: list[Timer] = []
+        self._taken: list[Timer] = []
+        self._new: list[Timer] = []
+        """Those that the open attempt has set, without the late ones."""
+        self._cancelled: list[Timer] = []
+        """Those that the open attempt has cancelled."""
+        self._gone: dict[tuple[float, int, Any], None] = {}
+        """Those that were cancelled or rolled back before the open attempt, and may be on the heap."""
+        self._late: list[Timer] = []
         """Those that were set for a time that was past: they are due in the next epoch (law K7)."""
         self._order = 0
         self.load()
@@ -43,8 +59,8 @@ class Timers:
         ]
         # The number tells timers apart that several tasks have set in one order: keys cannot be compared.
         self._heap = [(at, order, number, key) for number, (at, order, key) in enumerate(timers)]
-        self._taken = []
-        self._late = []
+        self._gone = {}
+        self._begin()
         self._order = max([self._first - 1, *(order for _, order, _ in timers)])
         heapify(self._heap)
 
@@ -60,10 +76,15 @@ class Timers:
                 self._late.append(timer)
             else:
                 heappush(self._heap, timer)
+                self._new.append(timer)
 
     def cancel(self, key: Any, at: float) -> None:
         """Cancel a timer, if it is set."""
-        self._table.put(key, _checked(at), None)
+        at = _checked(at)
+        order = self._table.get(key, at)
+        self._table.put(key, at, None)
+        if order is not None:
+            self._cancelled.append((at, order, 0, key))
 
     @property
     def next(self) -> float | None:
@@ -84,21 +105,37 @@ class Timers:
 
     def sealed(self) -> None:
         """Forget what was taken: the table has been sealed, and another epoch begins."""
-        self._taken = []
         for each in self._late:
             heappush(self._heap, each)
-        self._late = []
+        self._gone |= dict.fromkeys(map(_known_by, self._cancelled))
+        self._begin()
 
     def rolled_back(self) -> None:
         """Take back what was taken: the table has been rolled back."""
         for each in self._taken:
             heappush(self._heap, each)
-        self._taken = []
-        self._late = []
+        self._gone |= {_known_by(each): None for each in self._new if not self._is_set(each)}
+        self._begin()
 
-    def _is_set(self, timer: tuple[float, int, int, Any]) -> bool:
+    def _begin(self) -> None:
+        """Another attempt begins."""
+        self._taken = []
+        self._new = []
+        self._cancelled = []
+        self._late = []
+        if len(self._gone) > max(LEAST_GONE, len(self._heap) / 2):
+            self._heap = [each for each in self._heap if _known_by(each) not in self._gone]
+            self._gone = {}
+            heapify(self._heap)
+
+    def _is_set(self, timer: Timer) -> bool:
         at, order, _, key = timer
         return bool(self._table.get(key, at) == order)
+
+
+def _known_by(timer: Timer) -> tuple[float, int, Any]:
+    at, order, _, key = timer
+    return at, order, key
 
 
 def _checked(at: float) -> float:
