@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,15 @@ def needs_connect() -> None:
     """Raise :class:`SparkUnavailable` for what is missing."""
     check_packages()
     check_java()
-    missing = [each for each in PACKAGES if not _is_there(each)]
+    needed = [each for each in PACKAGES if each != "zstandard" or _is_of_pyspark(each)]
+    missing = [each for each in needed if not _is_there(each)]
     if missing:
         raise SparkUnavailable(f"Spark Connect needs {missing[0]}; pip install 'pyspark[connect]'")
+
+
+def _is_of_pyspark(package: str) -> bool:
+    """True if PySpark asks for it; 4.0 does not compress."""
+    return any(each.startswith(package) for each in requires("pyspark") or ())
 
 
 def _is_there(module: str) -> bool:
