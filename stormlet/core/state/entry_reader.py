@@ -20,6 +20,7 @@ class EntryReader:
     def __init__(self, id: StateId, declared: Declared, values: Values) -> None:
         self._id = id
         self._shape = declared.shape
+        self._ways = ", convert it with upgrade=," if declared.kind == "value" else ","
         self._values = values
         self._timed = declared.ttl is not None
         self._is_plain = values.immutable and values.upgrade is None
@@ -51,7 +52,7 @@ class EntryReader:
         why = error if isinstance(error, DECODES) else f"its class raised {shortened(error)}"
         return StateUnusable(
             f"state {self._id} does not decode as {self._shape.value} by {self._shape.key}: {why}; declare it as it "
-            f"was, convert it with upgrade=, or remove it with `stormlet state forget`"
+            f"was{self._ways} or remove it with `stormlet state forget`"
         )
 
 

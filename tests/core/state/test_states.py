@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 from stormlet.core.state import blobs, rounds
+from stormlet.core.state.codecs import encoded
 from stormlet.core.state.commits import Shape
 from stormlet.core.state.states import State
-from stormlet.core.state.tables import Declared
+from stormlet.core.state.tables import Declared, Kind
 from stormlet.core.state.value_table import ValueTable
 from stormlet.errors import StateUnusable
 from tests.core.state.twins import ID, VALUES, Cart, Log, MapTwin, Point, Twin, committed
@@ -185,6 +186,24 @@ def test_what_does_not_decode_fails_the_start(wrong: Declared, says: str) -> Non
     wrong = wrong if wrong.key is int else msgspec.structs.replace(wrong, key=str)
     with pytest.raises(StateUnusable, match=says):
         State(ID, wrong).load(blobs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ways"),
+    [
+        (
+            "value",
+            r"declare it as it was, convert it with upgrade=, or remove it with `stormlet state forget`$",
+        ),
+        ("map", r"declare it as it was, or remove it with `stormlet state forget`$"),
+        ("list", r"declare it as it was, or remove it with `stormlet state forget`$"),
+    ],
+)
+def test_the_ways_out_are_those_of_the_kind(kind: Kind, ways: str) -> None:
+    """Maps and lists have no upgrade=."""
+    entry: Any = "a" if kind == "value" else ("a", 0)
+    with pytest.raises(StateUnusable, match=ways):
+        State(ID, Declared(kind, int, int, key=str)).load([encoded({entry: "one"})])
 
 
 @pytest.mark.parametrize("kind", [int, Cart])
