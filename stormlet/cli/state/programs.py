@@ -102,23 +102,36 @@ def import_(
     """
     settings = options.layered()
     inspection = inspected(options.topology(target), path, settings)
-    states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
-    entries = _read(file, states)
-    with closing(owned(path, inspection.description.name)) as store:
+    description = inspection.description
+    entries = _read(file, {id: State(id, declared) for id, declared in description.states.items()})
+    if not os.access(path, os.F_OK):
+        # What is refused must not leave an empty one.
+        _appends(description, file, entries, MemoryStore().load(), merge=merge)
+    with closing(owned(path, description.name)) as store:
         stored = store.load()
-        KeptState(MemoryStore(), stored, inspection.description)
-        appends: Sequence[Append] = [
-            Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)
-        ]
-        _load(states, {} if merge else _beside(entries, states, stored), appends)
-        _refuse_gaps(file, entries, states)
-        if merge:
-            appends = _merged(inspection.description, stored, states)
-        store.declare({id: state.declared.shape for id, state in states.items()})
+        appends = _appends(description, file, entries, stored, merge=merge)
+        store.declare({id: declared.shape for id, declared in description.states.items()})
         store.commit(Commit(stored.epoch + 1, time(), {}, appends, letters_delivered=0))
     total = sum(map(len, entries.values()))
     write_text(f"{_entries(total)} of {counted(len(entries), 'state')} in {printable(str(path))}\n")
     return 0
+
+
+def _appends(
+    description: Description,
+    file: Path,
+    entries: Mapping[StateId, Mapping[Any, Any]],
+    stored: Stored,
+    *,
+    merge: bool,
+) -> Sequence[Append]:
+    """Return what is to be appended to what is stored. Raise what refuses the import."""
+    KeptState(MemoryStore(), stored, description)
+    states = {id: State(id, declared) for id, declared in description.states.items()}
+    appends = [Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)]
+    _load(states, {} if merge else _beside(entries, states, stored), appends)
+    _refuse_gaps(file, entries, states)
+    return _merged(description, stored, states) if merge else appends
 
 
 def _beside(

@@ -301,6 +301,16 @@ def test_a_list_without_one_of_its_items_has_nothing_imported(
     assert (counts(), read().epoch) == ({"a": 1}, 1)
 
 
+@pytest.mark.parametrize("merge", [[], ["--merge"]], ids=["put", "merged"])
+@pytest.mark.parametrize("path", ["counts.state", "counts.rocksdb"])
+def test_a_refused_import_makes_no_state(path: str, merge: list[str]) -> None:
+    """As the line that refuses it says: nothing was put, not even an empty file."""
+    flow(MERGING)
+    lines(entry(["b", 1], 7, "count.places"))
+    assert main(["state", "import", "flow.py", path, str(LINES), *merge]) == 2
+    assert not list(Path().glob("counts.*"))
+
+
 def test_items_are_put_beside_those_that_a_list_has() -> None:
     """As long as there is one at each place; merged items are a list of their own."""
     flow(MERGING)
