@@ -266,6 +266,21 @@ def test_a_long_list_is_added_to_without_being_read() -> None:
     assert (items[-1], len(items), entries.reads) == (1000, 1001, 4)
 
 
+def test_a_map_whose_entries_come_and_go_is_read_once() -> None:
+    """What is gone takes no space beside what is there, or it would be read again in each epoch; so it is with a timer
+    that is put off again and again."""
+    entries = KeptInMemory()
+    state = lazy(DECLARED["map"], entries)
+    entry = StateMap[str, int](state.tables[0], "a")  # type: ignore[arg-type]
+    entry["0"] = 0
+    commit(state, entries)
+    entries.reads = 0
+    for number in range(1, 20):
+        entry[str(number)] = entry.pop(str(number - 1)) + 1
+        commit(state, entries)
+    assert (dict(entry), entries.reads) == ({"19": 19}, 0)
+
+
 def test_a_value_is_set_in_a_large_map_without_counting_it() -> None:
     """Entries are read one by one."""
     entries = KeptInMemory()

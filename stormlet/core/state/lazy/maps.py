@@ -50,7 +50,9 @@ class LazyMap(Mapping[Any, Any]):
         if not self.is_whole:
             self.is_whole = self._read_first()
         if self.is_whole:
-            self.known |= self._before
+            found = self.known | self._before
+            # Without those that are gone: of each that is put off in each epoch there would be one more.
+            self.known = {inner: kept for inner, kept in found.items() if kept is not None}
             self.written |= self._times_before
         self.newest = max(self.written.values(), default=table.now)
 
