@@ -388,3 +388,14 @@ def test_representatives_reach_each_partition(spark: SparkSession, partitions: i
     frame = spark.createDataFrame([(each,) for each in chosen], "number int")
     placed = frame.repartition(partitions, "number").select("number", f.spark_partition_id())
     assert {row[0]: row[1] for row in placed.collect()} == {each: at for at, each in enumerate(chosen)}
+
+
+def test_representatives_are_asked_for_once(spark: SparkSession) -> None:
+    """Each exchange of each passage needs them, and Spark has two jobs for them."""
+    chosen = representatives(spark, 5)
+    spark.sparkContext.setJobGroup("again", "")
+    try:
+        assert representatives(spark, 5) == chosen
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert not spark.sparkContext.statusTracker().getJobIdsForGroup("again")

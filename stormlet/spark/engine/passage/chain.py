@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stormlet.spark.engine.passage.arrow_rows import DDL
 from stormlet.spark.engine.passage.stage import Stage
@@ -11,6 +11,8 @@ from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+_representatives: Final[dict[int, Sequence[int]]] = {}
 
 
 def chained(
@@ -54,7 +56,14 @@ def partitioned(rows: DataFrame, partitions: int, address: Column) -> DataFrame:
 
 
 def representatives(session: SparkSession, partitions: int) -> Sequence[int]:
-    """Return for each partition the least number that Spark's hash sends there."""
+    """Return for each partition the least number that Spark's hash sends there. Spark is asked once for each number of
+    partitions, as that takes it two jobs."""
+    if partitions not in _representatives:
+        _representatives[partitions] = _least_numbers(session, partitions)
+    return _representatives[partitions]
+
+
+def _least_numbers(session: SparkSession, partitions: int) -> Sequence[int]:
     from pyspark.sql import functions as f
 
     found: dict[int, int] = {}
