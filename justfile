@@ -2,7 +2,7 @@
 
 python := ".venv/bin/python"
 
-pyspark_tests := "tests/spark/engine/test_batch.py tests/spark/engine/test_stream.py tests/spark/engine/test_connect.py"
+pyspark_tests := "tests/spark/engine/test_batch.py tests/spark/engine/test_stream.py tests/spark/engine/test_connect.py tests/spark/sink"
 
 # PySpark 4.0 and 4.1 leave sockets to the garbage collector.
 pyspark_warnings := "-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning"
@@ -22,7 +22,7 @@ test *arguments:
 mutants *arguments:
     {{python}} -m tests.mutants {{arguments}}
 
-# The engine on Spark with another PySpark, such as `just pyspark 4.0.5`, from an environment of its own
+# The engine on Spark and the sinks with another PySpark, such as `just pyspark 4.0.5`, from an environment of its own
 pyspark version *arguments:
     {{python}} -m venv build/pyspark-{{version}}
     build/pyspark-{{version}}/bin/pip install -q -e '.[test]' 'pyspark[connect]=={{version}}'
