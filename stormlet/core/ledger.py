@@ -154,7 +154,8 @@ class Ledger:
     def cohorts(self) -> Sequence[int]:
         """The numbers of open trees by the rotations that they have seen, from none on; the last number is of those
         that wait for :meth:`expire`."""
-        return [*map(len, self._trees.buckets), self.expiring]
+        # Of a copy, as another thread than the loop's may ask for statistics, and the ledger may rotate meanwhile.
+        return [*map(len, tuple(self._trees.buckets)), self.expiring]
 
     def init(self, trees: list[OpenTree]) -> None:
         """Open these trees. Each enters the newest bucket and takes the place of its orphan, if there is one."""
