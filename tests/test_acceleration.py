@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,14 @@ def test_every_declaration_belongs_to_a_module() -> None:
 def test_no_declaration_says_what_cython_calls_things() -> None:
     """Its names have the path of the module in them, and are its own affair."""
     assert not [path for path in PACKAGE.rglob("*.pxd") if "__pyx" in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.pxd")), ids=lambda path: path.stem)
+def test_what_the_collector_is_to_spare_says_so_in_its_module_too(path: Path) -> None:
+    """The directive has no effect in a declaration alone."""
+    module = path.with_suffix(".py").read_text("utf-8")
+    for name in re.findall(r"@cython\.no_gc\ncdef class (\w+)", path.read_text("utf-8")):
+        assert re.search(rf"@cython\.no_gc\n(@.*\n)*class {name}\b", module), name
 
 
 def test_0_runs_what_can_be_read() -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from stormlet import is_compiled
+from stormlet.connect.driver.held import Held
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.trees import OpenTree, new_tree
 from stormlet.core.tuples import PLAIN
@@ -48,10 +49,11 @@ def test_the_short_way_makes_the_same() -> None:
         kept_message("cow", "words", None, PLAIN, "m"),
         spout_message("cow", "words", None, PLAIN, "m"),
         host_message(),
+        Held("m", None, None, -1, 0.0, b"cow", None, 1, 3, None, ""),
     ],
     ids=lambda tree: type(tree).__name__,
 )
-def test_the_collector_is_spared_all_kinds(tree: OpenTree) -> None:
+def test_the_collector_is_spared_all_kinds(tree: OpenTree | Held) -> None:
     """Compiled, it looks into none of them: millions may be open."""
     assert gc.is_tracked(tree) is not is_compiled()
 

@@ -13,6 +13,7 @@ from tests.connect import conformance as cases
 from tests.connect import planted_bugs as bugs
 from tests.connect.conformance import Case, TwinBench
 from tests.connect.planted_bugs import SOUGHT, Plant, Sought, found_by
+from tests.helpers import interpreted_only
 
 
 class Bug(NamedTuple):
@@ -125,6 +126,7 @@ BUGS: Final = [
 ]
 
 
+@interpreted_only
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
     """The case passes without it, and fails with it."""
@@ -137,6 +139,7 @@ def test_a_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> No
             bench.hold(case)
 
 
+@interpreted_only
 @pytest.mark.parametrize("sought", SOUGHT, ids=lambda sought: sought.plant.__name__)
 def test_seeds_find_a_planted_bug(sought: Sought) -> None:
     """Within ten of them, with logs that nobody reads turned off."""

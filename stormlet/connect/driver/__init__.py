@@ -10,16 +10,16 @@
     held       a message that a task has and that is not settled
     buffer     those that are not emitted yet, in their order
     settling   what the broker is to be told, and the task that tells it
-    holding    all that are held
+    holding    all that are held: their emits, and what becomes of them
     partitions the partitions of a task: paused, given away, lost
     renewing   leases that are renewed while their messages are held
     overdue    what is given back before the broker closes the connection for it
     burying    dead letters of what cannot be decoded
     traced     messages that belong to a trace
-    intake     what has come is named, numbered and decoded
+    arrivals   what has come is named, numbered and decoded
     reading    the reader: asks for messages, and takes in what comes
     serving    the sessions of a task, one after another
-    spout      the spout: its life, its emits, and their outcomes
+    spout      the spout: its life, and when it emits
     resumable  the same, where messages have positions that a state keeps
     sink       the bolt
 """

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stormlet.core.directives import is_extension
 from stormlet.core.settlement.prefix import Prefix
 
+if not TYPE_CHECKING and is_extension(__file__):
+    import cython
+else:
+    from stormlet.core import directives as cython
 
+
+@cython.no_gc
+@cython.cclass
 class Held:
     """A message that is held: it waits in the buffer, or its tree goes on.
 

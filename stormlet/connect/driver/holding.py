@@ -90,7 +90,7 @@ class Holding:
     # Settled.
 
     def done(self, message_id: object) -> None:
-        """A tree is done."""
+        """A tree is done: the ``ack`` of the spout."""
         held = self.settle(str(message_id))
         if held is not None and held.place is None:
             self._settling.done(held.receipt)

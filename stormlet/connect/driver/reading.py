@@ -12,10 +12,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from stormlet.connect.driver.arrivals import Arrivals
 from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Intake
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Delivery, Session
@@ -45,7 +45,7 @@ class Reading:
         burying: Burying,
         partitions: Partitions,
         status: Status,
-        intake: Intake,
+        arrivals: Arrivals,
     ) -> None:
         self.is_out = asyncio.Event()
         """Set while no session is read."""
@@ -56,7 +56,7 @@ class Reading:
         self._burying = burying
         self._partitions = partitions
         self._status = status
-        self._intake = intake
+        self._arrivals = arrivals
         self._slice = context.config.slice
         self._clock = asyncio.get_running_loop().time
         self._active = False
@@ -135,7 +135,7 @@ class Reading:
         while first < len(deliveries):
             now = self._clock()
             some = deliveries[first : first + AT_ONCE]
-            looked_at = self._intake.take(some, now, now + self._slice)
+            looked_at = self._arrivals.take(some, now, now + self._slice)
             if self._draining:
                 self._holding.give_back_unbegun()
             self._status.received += looked_at

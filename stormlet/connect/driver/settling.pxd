@@ -6,7 +6,7 @@ cdef class Settling:
     cdef object _status
     cdef object _gather
     cdef bint _is_noted
-    cdef object _to_tell
+    cdef object _noted
     cdef object _next
     cdef object _under_way
     cdef object _hurry

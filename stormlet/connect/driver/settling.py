@@ -36,8 +36,8 @@ class Settling:
         """Set when this connection's broker knows what was settled before it was made."""
         self.caught_up.set()
         self._is_noted = False
-        """As ``_to_tell``, which would be a call of Python for each message."""
-        self._to_tell = asyncio.Event()
+        """True while ``_noted`` is set: to ask the event would be a call of Python for each message."""
+        self._noted = asyncio.Event()
         self._next = Settlement()
         self._under_way: Settlement | None = None
         self._hurry = asyncio.Event()
@@ -63,7 +63,7 @@ class Settling:
         """Something is to be told, such as a front that has moved."""
         if not self._is_noted:
             self._is_noted = True
-            self._to_tell.set()
+            self._noted.set()
             self.told.clear()
 
     def catch_up(self) -> None:
@@ -84,7 +84,7 @@ class Settling:
 
     def _note_no_more(self) -> None:
         self._is_noted = False
-        self._to_tell.clear()
+        self._noted.clear()
 
     def _take_back(self, settlement: Settlement) -> None:
         """Nothing is known of it: it is to be told again. Fronts are asked for anew."""
@@ -110,7 +110,7 @@ class Settling:
         partitions meanwhile."""
         was_refused = False
         while True:
-            await self._to_tell.wait()
+            await self._noted.wait()
             if self._gather and self.caught_up.is_set() and not (was_refused or self._hurry.is_set()):
                 await self._pause(self._gather)
             self._note_no_more()

@@ -27,11 +27,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
+from stormlet.connect.driver.arrivals import Arrivals
 from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.connecting import CLOSING, leave
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
-from stormlet.connect.driver.intake import Intake
 from stormlet.connect.driver.numbers import Numbers
 from stormlet.connect.driver.options import SourceSettings, check_lease
 from stormlet.connect.driver.overdue import Overdue
@@ -99,7 +99,8 @@ class SourceSpout(ReliableSpout[T]):
 
     needs_acks = True
     ack: Ack
-    """A tree is done: the method of what is held, as one of this class would be one more call for each message."""
+    """A tree is done. Each instance has the method of what it holds, as one of this class would be one more call for
+    each message. By ``fail``, which is one, the engine sees that outcomes are wanted."""
 
     def __init__(self, source: Driven) -> None:
         self._source = source
@@ -143,7 +144,7 @@ class SourceSpout(ReliableSpout[T]):
         partitions = Partitions(holding, settling, settings)
         self._credit = credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
         self._burying = Burying(context, out, holding, buries=self.buries, resume=self._resume)
-        intake = Intake(
+        arrivals = Arrivals(
             context,
             decode=self._source.decode,
             settings=settings,
@@ -160,7 +161,7 @@ class SourceSpout(ReliableSpout[T]):
             burying=self._burying,
             partitions=partitions,
             status=status,
-            intake=intake,
+            arrivals=arrivals,
         )
         self._serving = Serving(
             context,

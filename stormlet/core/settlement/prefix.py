@@ -49,7 +49,7 @@ class Prefix:
         self._committed = 0
         self._revoked = False
 
-    def add(self, position: Any) -> int:
+    def add(self, position: object) -> int:
         """Note the next delivery; return its number. Raises :class:`ValueError` for a revoked partition."""
         if self._revoked:
             raise ValueError(f"partition {self.name!r} is revoked and takes no delivery")

@@ -25,7 +25,7 @@ class TooLarge(ValueError):
     """A body has more bytes than is allowed."""
 
 
-class Intake:
+class Arrivals:
     """Takes in the deliveries of one source task."""
 
     def __init__(

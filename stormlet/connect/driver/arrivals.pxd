@@ -6,7 +6,7 @@ from stormlet.core.settlement.receipts cimport Receipts
 
 cdef Py_ssize_t LOOKED_AT
 
-cdef class Intake:
+cdef class Arrivals:
     cdef object _decode
     cdef object _ordered_by
     cdef object _most_bytes
