@@ -10,7 +10,9 @@ from stormlet.model.builder_types import TopologyOptions
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget
 from stormlet.runtime.hooks.run import HookFactory
-from stormlet.topology import Sources, Topology
+from stormlet.runtime.run.entry import Run
+from stormlet.runtime.tracing import Traces
+from stormlet.topology import Sources, StateTarget, Topology
 
 
 def run(
@@ -20,7 +22,9 @@ def run(
     seed: int | None = None,
     dead_letters: DeadLetterTarget | None = None,
     sources: Sources | None = None,
+    state: StateTarget | None = None,
     hooks: Sequence[HookFactory] = (),
+    traces: Traces | None = None,
     **configuration: Unpack[TopologyOptions],
 ) -> Statistics:
     """Run until all spouts have ended and everything is settled; return the statistics.
@@ -38,21 +42,23 @@ def run(
             "write 'async with topology.run() as running: await running.finished()' instead"
         )
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_run(topology, seed, dead_letters, sources, hooks, configuration))
+        return runner.run(
+            _finished(
+                lambda: topology.run(
+                    seed=seed,
+                    dead_letters=dead_letters,
+                    sources=sources,
+                    state=state,
+                    hooks=hooks,
+                    traces=traces,
+                    **configuration,
+                )
+            )
+        )
 
 
-async def _run(
-    topology: Topology,
-    seed: int | None,
-    dead_letters: DeadLetterTarget | None,
-    sources: Sources | None,
-    hooks: Sequence[HookFactory],
-    configuration: TopologyOptions,
-) -> Statistics:
-    run = topology.run(
-        seed=seed, active=True, dead_letters=dead_letters, sources=sources, hooks=hooks, **configuration
-    )
-    async with run as running:
+async def _finished(run: Callable[[], Run]) -> Statistics:
+    async with run() as running:
         await running.finished()
     return running.statistics()
 

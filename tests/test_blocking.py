@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import signature
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -60,6 +62,16 @@ def test_options_and_dead_letters_reach_the_run() -> None:
     assert [(letter.value, letter.attempts) for letter in letters] == [(7, 1)]
     with pytest.raises(InvalidConfiguration, match="max_atempts"):
         stormlet.run(topology, max_atempts=1)
+
+
+def test_state_hooks_and_traces_reach_the_run(tmp_path: Path) -> None:
+    """All that Topology.run takes stands in its signature, for editors and for those who check types."""
+    assert {*signature(Topology.run).parameters} - {"self", "active"} <= {*signature(stormlet.run).parameters}
+    place = tmp_path / "counts.state"
+    topology = Topology("kept")
+    seen_by(topology, [1])
+    stormlet.run(topology, state=place)
+    assert place.exists()
 
 
 def test_a_crash_is_raised() -> None:

@@ -163,6 +163,12 @@ class Stream(Generic[T]):
             raise InvalidTopology(
                 f"{self.id}: a custom grouping has methods prepare and choose, unlike {grouping!r}"
             )
+        for method in (grouping.prepare, grouping.choose):
+            if iscoroutinefunction(method):
+                raise InvalidTopology(
+                    f"{self.id}: {method.__name__} of custom grouping {shortened(grouping)} is async, and nobody "
+                    f"awaits it; write a plain method"
+                )
         return self._subscribe(Custom(grouping))
 
     def _subscribe(self, grouping: Grouping) -> Subscription[T]:

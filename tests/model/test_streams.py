@@ -238,6 +238,31 @@ def test_what_is_no_custom_grouping(grouping: object) -> None:
         stream().custom(cast("CustomGrouping", grouping))
 
 
+class Prepared:
+    """A grouping that would prepare and choose later."""
+
+    async def prepare(self, targets: Sequence[int]) -> None: ...
+
+    def choose(self, value: object) -> Sequence[int]:
+        return [0]
+
+
+class Chosen:
+    def prepare(self, targets: Sequence[int]) -> None: ...
+
+    async def choose(self, value: object) -> Sequence[int]:
+        return [0]
+
+
+@pytest.mark.parametrize(("grouping", "method"), [(Prepared(), "prepare"), (Chosen(), "choose")])
+def test_a_custom_grouping_that_nobody_awaits(grouping: object, method: str) -> None:
+    """It would be prepared never, and choose nothing."""
+    with pytest.raises(
+        InvalidTopology, match=f"{method} of custom grouping .* is async, and nobody awaits it"
+    ):
+        stream().custom(cast("CustomGrouping", grouping))
+
+
 @pytest.mark.parametrize("wrong", [["word"], ("word",), None, 1.5])
 def test_what_is_no_field_name(wrong: object) -> None:
     """A list of names is the likeliest mistake: the message says how they are passed."""
