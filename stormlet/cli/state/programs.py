@@ -22,7 +22,7 @@ from stormlet.core.state.commits import Append, Commit, StateId, Stored
 from stormlet.core.state.lazy.states import load_state, state_in
 from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.states import State
-from stormlet.errors import InvalidTopology, TargetError
+from stormlet.errors import StateUnusable, TargetError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.description import Description
 from stormlet.model.setting_layers import Layered
@@ -190,10 +190,8 @@ def _merged(description: Description, stored: Stored, others: Mapping[StateId, S
         state.tell(time())
     try:
         return merged(description, own, others)
-    except InvalidTopology:
-        raise
-    except Exception as error:
-        raise TargetError(f"merge has raised {error!r}; nothing was put into the state file") from error
+    except StateUnusable as error:
+        raise TargetError(f"{error}; nothing was put into the state file") from error.__cause__
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from stormlet.core.shortened import shortened
 from stormlet.core.state.commits import Append, StateId
 from stormlet.core.state.map_table import AnyTable
 from stormlet.core.state.states import State
-from stormlet.errors import InvalidTopology
+from stormlet.errors import InvalidTopology, StateUnusable
 from stormlet.model.description import Description
 from stormlet.model.logic import component_class
 from stormlet.model.state.folding import copy, fold_all
@@ -20,12 +22,17 @@ States = Mapping[StateId, State]
 def merged(description: Description, own: States, others: States) -> Sequence[Append]:
     """Fold states into these; return what has changed in them, for their store.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` for a bolt without a ``merge``, and what a ``merge`` raises.
+    Raises :class:`~stormlet.errors.InvalidTopology` for a bolt without a ``merge``, and
+    :class:`~stormlet.errors.StateUnusable` for one whose ``merge`` raises.
     """
     for component in dict.fromkeys(id.component for id, state in others.items() if state.size):
         mine, theirs = _tables(own, component), _tables(others, component)
         if component in description.bolts:
-            fold_all(_made(description, component), mine, theirs)
+            bolt = _made(description, component)
+            try:
+                fold_all(bolt, mine, theirs)
+            except (Exception, asyncio.CancelledError) as error:
+                raise StateUnusable(f"merge of bolt {component!r} has raised {shortened(error)}") from error
         else:  # what a broker may give again
             for name, table in theirs.items():
                 for key in table.committed_keys():

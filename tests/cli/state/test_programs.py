@@ -195,7 +195,7 @@ def test_entries_are_merged_with_those_that_are_there(capsys: pytest.CaptureFixt
         (
             "self.total += other.total",
             "raise ValueError('odd')",
-            "merge has raised ValueError('odd'); nothing was",
+            "merge of bolt 'count' has raised ValueError('odd'); nothing was",
         ),
     ],
 )
