@@ -9,6 +9,7 @@
     changes                revisions: what is new since a page has asked last
     views/                 the values that the page shows
     storm/                 the answers of Storm's REST
+    loops                  what is done on the event loop of a topology
     controls               what may be changed
     snapshot               all that the page shows, in a file
     page_api, storm_api    handlers of requests

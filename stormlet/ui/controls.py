@@ -1,8 +1,5 @@
-"""Changes of a running topology: switching its spouts, its end, and dead letters that are emitted again.
-
-All of them are made on the event loop of the topology, which need not be that of the page: a host may run its server in
-another thread.
-"""
+"""Changes of a running topology: switching its spouts, its end, and dead letters that are emitted again. All of them
+are made on its event loop."""
 
 from __future__ import annotations
 
@@ -12,33 +9,11 @@ from typing import Final
 
 from stormlet.core.outcomes import DeadLetter, TupleFailed
 from stormlet.errors import StormletError
-from stormlet.runtime.wire.thread_calls import call_threadsafe
-from stormlet.ui.answers import NotFound, Unavailable
+from stormlet.ui.answers import NotFound
 from stormlet.ui.watched import Watched
 
 AT_ONCE: Final = 100
 """Dead letters that are emitted again by one request at most."""
-
-
-PATIENCE: Final = 5.0
-"""Seconds in which another event loop must have made a change."""
-
-
-async def on_its_loop(watched: Watched, change: Callable[[], None]) -> None:
-    """Make a change on the event loop of the topology; raise :class:`~stormlet.ui.answers.Unavailable` if that is
-    another one that is closed, or held up."""
-    loop = watched.running.loop
-    if loop is asyncio.get_running_loop():
-        change()
-        return
-    if loop.is_closed():
-        raise Unavailable(f"topology {watched.name!r} is over, and its event loop is closed")
-    try:
-        await asyncio.wait_for(asyncio.wrap_future(call_threadsafe(loop, change)), PATIENCE)
-    except TimeoutError:
-        raise Unavailable(
-            f"the event loop of topology {watched.name!r} has not answered for {PATIENCE:g} s"
-        ) from None
 
 
 def activate(watched: Watched) -> None:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from stormlet.runtime.run.sliced import Sliced, in_slices
 from stormlet.ui.answers import answer, problem
 from stormlet.ui.changes import Revisions
+from stormlet.ui.loops import on_loop
 from stormlet.ui.snapshot import snapshot_of
 from stormlet.ui.views.view import KINDS, Page, View
 from stormlet.ui.windows import WINDOWS, window_named
@@ -72,7 +73,7 @@ class PageApi:
     async def trees(self, request: Request) -> Response:
         """The messages that are pending for longest, with the timelines of their attempts."""
         page = self._pages.get(request.path_params["id"])
-        return answer((await in_slices(page.values_in_steps(View("trees"))))["trees"])
+        return answer((await _read(page, View("trees"), Sliced()))["trees"])
 
     async def changes(self, request: Request) -> Response:
         """Everything that has changed of a page since a revision."""
@@ -83,11 +84,23 @@ class PageApi:
         sliced = Sliced()
         # One after the other: those who ask while an answer is put together get the same numbers for nothing.
         async with self._turns.setdefault(page.id, asyncio.Lock()):
-            values = await sliced.run(page.values_in_steps(view))
+            values = await _read(page, view, sliced)
         revised = self._revisions.of((page.id, view))
         revised.update(values)
         poll = min(max(EVERY, round(sliced.seconds / COST, 1)), SELDOM) if page.is_live else None
         return answer(revised.since(request.query_params.get("since", ""), poll))
+
+
+async def _read(page: Page, view: View, sliced: Sliced) -> Mapping[str, object]:
+    """Return all values of a page, read on the event loop of its topology while there is one: nothing changes there
+    meanwhile."""
+
+    async def read() -> Mapping[str, object]:
+        return await sliced.run(page.values_in_steps(view))
+
+    if page.loop is None or page.loop.is_closed():
+        return await read()
+    return await on_loop(page.loop, page.name, read)
 
 
 def view_of(query: Mapping[str, str]) -> View | str:

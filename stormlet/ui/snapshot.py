@@ -79,6 +79,7 @@ class RecordedPage:
     """A topology of the file."""
 
     is_live = False
+    loop = None
 
     def __init__(self, topology: Topology, taken: datetime) -> None:
         self.id = topology.id

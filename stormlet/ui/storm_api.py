@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stormlet.ui.answers import answer, problem
-from stormlet.ui.controls import OPERATIONS, Replays, on_its_loop
+from stormlet.ui.controls import OPERATIONS, Replays
+from stormlet.ui.loops import on_loop
 from stormlet.ui.registry import Registry
 from stormlet.ui.storm.components import component
 from stormlet.ui.storm.flows import lag, metrics, visualization
@@ -64,14 +65,14 @@ class StormApi:
         watched, name = self._watched(request), request.path_params["operation"]
         if name not in OPERATIONS:
             return problem(404, f"there is no operation {name!r}; there are {', '.join(OPERATIONS)}")
-        await on_its_loop(watched, partial(OPERATIONS[name], watched))
+        await _change(watched, partial(OPERATIONS[name], watched))
         return answer(Operation(name, watched.id, "success"))
 
     async def replay(self, request: Request) -> Response:
         """Emit a dead letter again."""
         watched = self._watched(request)
         begin = partial(self._replays.begin, watched, request.path_params["number"])
-        await on_its_loop(watched, begin)
+        await _change(watched, begin)
         return answer(Operation("replay", watched.id, "success"))
 
     def _watched(self, request: Request) -> Watched:
@@ -84,3 +85,10 @@ class StormApi:
             known = ", ".join(f"{seconds or STORMS_ALL}" for seconds in WINDOWS.values())
             return problem(400, f"there is no window {given!r}; there are {known}")
         return answer(tell(self._watched(request), window))
+
+
+async def _change(watched: Watched, change: Callable[[], None]) -> None:
+    async def changed() -> None:
+        change()
+
+    await on_loop(watched.running.loop, watched.name, changed)

@@ -10,13 +10,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from stormlet import Running, RunState, Topology, ui
+from stormlet import Explanation, Running, RunState, Topology, ui
 from tests.cast import refuse
 from tests.helpers import until
 from tests.ui.kit import TOKEN, asked
 
 HEADERS = {"authorization": f"Bearer {TOKEN}", "sec-fetch-site": "same-origin"}
 ADDRESS = "/api/v1/topology/apart"
+PAGE = "/api/v1/pages/apart"
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,6 +39,11 @@ class Apart:
         async with topology.run(dead_letters=lambda letter: None) as self.running:
             self._runs.set()
             await self._leave.wait()
+
+    @property
+    def thread(self) -> int | None:
+        """The number of its thread."""
+        return self._thread.ident
 
     def end(self) -> None:
         if self._thread.is_alive():
@@ -81,6 +87,24 @@ async def test_a_dead_letter_is_emitted_in_the_loop_of_the_topology(
     assert (again.status_code, "emitted again already" in again.text) == (404, True)
 
 
+async def test_what_is_pending_is_read_in_the_loop_of_the_topology(
+    apart: Apart, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing of it changes meanwhile. Once that loop is closed, nothing changes any more."""
+    threads = list[int]()
+
+    def explain_oldest(self: Running, most: int) -> list[Explanation]:
+        threads.append(threading.get_ident())
+        return []
+
+    monkeypatch.setattr(Running, "explain_oldest", explain_oldest)
+    for page in (f"{PAGE}/trees", f"{PAGE}/changes?view=trees"):
+        assert (await client.get(page)).status_code == 200
+    await asyncio.to_thread(apart.end)
+    assert (await client.get(f"{PAGE}/trees")).status_code == 200
+    assert threads == [apart.thread, apart.thread, threading.get_ident()]
+
+
 async def test_a_loop_that_is_closed_is_named(apart: Apart, client: httpx.AsyncClient) -> None:
     """Nothing can be changed any more; what it has done can be looked at."""
     await asyncio.to_thread(apart.end)
@@ -95,7 +119,7 @@ async def test_a_loop_that_is_held_up_is_named(
     apart: Apart, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for ever."""
-    monkeypatch.setattr("stormlet.ui.controls.PATIENCE", 0.01)
+    monkeypatch.setattr("stormlet.ui.loops.PATIENCE", 0.01)
     held = threading.Event()
     apart.running.loop.call_soon_threadsafe(held.wait, 60)
     answer = await client.post(f"{ADDRESS}/drain")

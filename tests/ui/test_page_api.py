@@ -19,6 +19,7 @@ pytestmark = pytest.mark.asyncio
 class Counted:
     """A topology whose numbers take long, until they may be there."""
 
+    loop = None
     is_live = True
     state = "running"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, Protocol
@@ -93,6 +94,11 @@ class Page(Protocol):
         """True if anything may still change."""
         ...
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop of the topology; None if it was recorded."""
+        ...
+
     def graph(self) -> Graph:
         """Return its picture."""
         ...
@@ -117,6 +123,7 @@ class LivePage:
         self._shows = shows
         self.id = watched.id
         self.name = watched.name
+        self.loop = watched.running.loop
 
     @property
     def state(self) -> str:
