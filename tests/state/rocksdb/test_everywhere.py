@@ -23,6 +23,7 @@ COMMANDS = [
 DIFFERENT_LAW = {
     "test_K8_each_epoch_of_the_history_can_be_read": "the last epoch alone is kept",
     "test_K8_the_host_sees_what_is_durable": "a view ends with the run, as there is nothing in memory",
+    "test_K8_what_is_durable_can_be_asked_for_after_the_end_of_the_loop": "a view ends with the run, too",
 }
 DIFFERENT_COMMANDS = {
     "test_a_copy_that_could_not_be_opened_is_not_made": "the names of a file of sqlite",
