@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Final, TypeVar
 
 from stormlet.ui.answers import Unavailable
@@ -24,15 +23,16 @@ async def on_loop(
         return await work()
     if loop.is_closed():
         raise Unavailable(f"topology {topology!r} is over, and its event loop is closed")
-    working = work()
+
+    async def done_in_time() -> T:
+        if asked.cancelled():  # nobody waits any more, and the answer was that it is not done
+            raise asyncio.CancelledError
+        return await work()
+
+    asked = asyncio.run_coroutine_threadsafe(done_in_time(), loop)
     try:
-        return await asyncio.wait_for(
-            asyncio.wrap_future(asyncio.run_coroutine_threadsafe(working, loop)), PATIENCE
-        )
+        return await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
     except TimeoutError:
         raise Unavailable(
             f"the event loop of topology {topology!r} has not answered for {PATIENCE:g} s"
         ) from None
-    finally:
-        if getcoroutinestate(working) == CORO_CREATED:
-            working.close()  # or Python warns that it was never awaited

@@ -116,13 +116,19 @@ async def test_a_loop_that_is_closed_is_named(apart: Apart, client: httpx.AsyncC
 
 
 async def test_a_loop_that_is_held_up_is_named(
-    apart: Apart, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    apart: Apart,
+    client: httpx.AsyncClient,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody waits for ever."""
+    """Nobody waits for ever, and what was answered so is not done later."""
     monkeypatch.setattr("stormlet.ui.loops.PATIENCE", 0.01)
     held = threading.Event()
     apart.running.loop.call_soon_threadsafe(held.wait, 60)
-    answer = await client.post(f"{ADDRESS}/drain")
+    answer = await client.post(f"{ADDRESS}/deactivate")
     held.set()
+    await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0.01), apart.running.loop))
+    assert apart.running.health().state is RunState.RUNNING
+    assert not [each for each in caplog.records if each.name == "asyncio"]
     assert answer.status_code == 503
     assert "the event loop of topology 'apart' has not answered for 0.01 s" in answer.text

@@ -105,7 +105,7 @@ def import_(
     description = inspection.description
     entries = _read(file, {id: State(id, declared) for id, declared in description.states.items()})
     if not os.access(path, os.F_OK):
-        # What is refused must not leave an empty one.
+        # Tried first on an empty state in memory, so that a refused import leaves no empty file behind.
         _appends(description, file, entries, MemoryStore().load(), merge=merge)
     with closing(owned(path, description.name)) as store:
         stored = store.load()

@@ -36,7 +36,7 @@ class Settling:
         """Set when this connection's broker knows what was settled before it was made."""
         self.caught_up.set()
         self._is_noted = False
-        """True while ``_noted`` is set: to ask the event would be a call of Python for each message."""
+        """True while ``_noted`` is set. Asking the event would cost a call of Python for each message."""
         self._noted = asyncio.Event()
         self._next = Settlement()
         self._under_way: Settlement | None = None

@@ -99,8 +99,9 @@ class SourceSpout(ReliableSpout[T]):
 
     needs_acks = True
     ack: Ack
-    """A tree is done. Each instance has the method of what it holds, as one of this class would be one more call for
-    each message. By ``fail``, which is one, the engine sees that outcomes are wanted."""
+    """Called when a tree is done. ``open`` sets it to the method of :class:`~stormlet.connect.driver.holding.Holding`
+    itself: a method of this class would be one more call for each message. The engine knows from ``fail`` that outcomes
+    are wanted."""
 
     def __init__(self, source: Driven) -> None:
         self._source = source
