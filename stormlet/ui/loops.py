@@ -24,8 +24,10 @@ async def on_loop(
     if loop.is_closed():
         raise Unavailable(f"topology {topology!r} is over, and its event loop is closed")
 
+    is_late = False
+
     async def done_in_time() -> T:
-        if asked.cancelled():  # nobody waits any more, and the answer was that it is not done
+        if is_late:  # nobody waits any more, and the answer was that it is not done
             raise asyncio.CancelledError
         return await work()
 
@@ -33,6 +35,7 @@ async def on_loop(
     try:
         return await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE)
     except TimeoutError:
+        is_late = True
         raise Unavailable(
             f"the event loop of topology {topology!r} has not answered for {PATIENCE:g} s"
         ) from None
