@@ -34,7 +34,7 @@ LEVELS = {layer: level for level, row in enumerate(ROWS) for layer in row}
 # The rooms of a layer, likewise.
 ROOMS = {
     "runtime": [
-        {"epoch", "occupation"},
+        {"epoch", "occupation", "other_threads"},
         {"failure_log", "slices", "tree", "usercode", "wire"},
         {"tracing"},
         {"context", "dead_letters", "life", "slow_code"},

@@ -4,6 +4,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
 
     epoch          the open epoch, as all tasks of a run share it
     occupation     the time shares of a task, by the steps of its coroutines
+    other_threads  what the loop does for threads that wait for the interpreter
     wire/          inbox, outbox, outlets, collector: how a tuple gets from one task to the next
     slices         the turns that tasks take on the loop, and how many of them are busy
     usercode       calls of user code: what they raised, contexts, cancellation, kinds of results

@@ -35,6 +35,7 @@ cdef class TimedSlices(_Turns):
     cdef double _until
     cdef double _last
     cdef double _used
+    cdef object _others
 
     cdef bint _has_budget(self) except -1
     cpdef bint go_on(self, double now, bint in_slice) except -1

@@ -31,6 +31,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+from stormlet.runtime.other_threads import OtherThreads
+
 
 class Activity:
     """The number of tasks and calls that can still move something by themselves.
@@ -238,13 +240,20 @@ class TimedSlices(_Turns):
     UNWATCHED = 1 / 16
     """The part of a budget that slices may use unwatched."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, budget: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        budget: float,
+        clock: Callable[[], float],
+        others: OtherThreads | None = None,
+    ) -> None:
         super().__init__(loop)
         self._budget = budget
         self._time = clock
         self._until = 0.0
         self._last = 0.0
         self._used = 0.0
+        self._others = OtherThreads() if others is None else others
 
     def spent(self, pace: Pace, executed: int, *, awaited: bool = True, now: float | None = None) -> bool:
         # An iteration in which nobody watched ends unnoticed: what was awaited may have come back in a later one.
@@ -296,6 +305,7 @@ class TimedSlices(_Turns):
 
     def _next_iteration(self) -> None:
         self._used = 0.0
+        self._others.iteration_begins(self._last)
         super()._next_iteration()
 
 

@@ -23,8 +23,9 @@ the number of the epoch still has the second of two runs refused, as it follows 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
@@ -53,6 +54,8 @@ from stormlet.state.sqlite.layout import (
 )
 from stormlet.state.sqlite.reading import first_row, last_epoch, load, load_at
 from stormlet.state.sqlite.user_tables import write_rows
+
+T = TypeVar("T")
 
 
 class StateFile:
@@ -112,13 +115,13 @@ class StateFile:
         self._database.put("epochs", *EpochRow(commit.epoch, line, float(commit.closed_at)))
         for task, position in commit.positions.items():
             self._database.put("positions", *PositionRow(task, commit.epoch, position))
-        for n, rows in enumerate(commit.outbox, self._next("outbox")):
+        for n, rows in self._numbered("outbox", commit.outbox):
             self._database.put("outbox", *OutboxRow(n, rows.epoch, rows.committer, rows.blob))
-        for n, letter in enumerate(commit.letters, self._next("letters")):
+        for n, letter in self._numbered("letters", commit.letters):
             self._database.put("letters", *LetterRow(n, commit.epoch, letter))
 
-    def _append(self, epoch: int, appends: Iterable[Append]) -> None:
-        for n, append in enumerate(appends, self._next("log")):
+    def _append(self, epoch: int, appends: Sequence[Append]) -> None:
+        for n, append in self._numbered("log", appends):
             row = LogRow(n, epoch, *_names(append.state), int(append.begins_round), append.blob)
             self._database.put("log", *row)
 
@@ -139,8 +142,11 @@ class StateFile:
             *(*names, first_row(self._database, *names, epoch)),
         )
 
-    def _next(self, table: str) -> int:
-        return self._database.number(f"SELECT coalesce(max(n), 0) + 1 FROM {table}")
+    def _numbered(self, table: str, rows: Sequence[T]) -> Iterator[tuple[int, T]]:
+        """Rows that are to be written, each with its number."""
+        # Each statement waits for the interpreter several times, so none is made in vain.
+        first = self._database.number(f"SELECT coalesce(max(n), 0) + 1 FROM {table}") if rows else 1
+        return enumerate(rows, first)
 
     def _forget(self, first: int) -> None:
         """Leave nothing that only epochs before this one have."""

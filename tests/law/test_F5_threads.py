@@ -1,0 +1,120 @@
+"""F5: other threads run while a topology keeps the loop busy. Real time is the subject."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count, repeat
+from pathlib import Path
+
+import pytest
+
+from stormlet import KeyedBolt, Topology, Tuple, Value
+from stormlet.model.components import Collector
+from stormlet.runtime.other_threads import MOMENT, OtherThreads
+from stormlet.runtime.slices import TimedSlices
+
+PATIENCE = 10.0
+"""Seconds for what takes one or two; without room for threads it takes more than twenty."""
+
+
+def split(line: str) -> Iterator[str]:
+    yield from line.split()
+
+
+def forget(word: str) -> None: ...
+
+
+class Count(KeyedBolt[str, str, int]):
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
+        self.total += 1
+
+
+@asynccontextmanager
+async def a_busy_loop() -> AsyncIterator[None]:
+    """A topology that always has something to do."""
+    topology = Topology("busy")
+    lines = topology.spout("lines", repeat("to be or not to be"))
+    words = topology.bolt("split", split, lines.shuffle())
+    topology.bolt("forget", forget, words.fields())
+    async with topology.run() as running:
+        yield
+        running.stop()
+
+
+def call_often() -> None:
+    """Code that lets go of the interpreter and needs it again, as sqlite and sockets do."""
+    for _ in range(500):
+        time.sleep(0)
+
+
+def test_F5_a_thread_of_the_host_runs_beside_a_busy_topology() -> None:
+    async def main() -> None:
+        async with a_busy_loop():
+            await asyncio.wait_for(asyncio.to_thread(call_often), PATIENCE)
+
+    asyncio.run(main())
+
+
+def test_F5_an_epoch_becomes_durable_beside_a_busy_topology(tmp_path: Path) -> None:
+    topology = Topology("kept")
+    words = topology.spout("words", outputs=str)
+    topology.bolt("count", Count, words.fields())
+
+    async def main() -> None:
+        async with a_busy_loop(), topology.run(state=tmp_path / "kept.state") as running:
+            async with asyncio.timeout(PATIENCE):
+                for _ in range(40):
+                    await (await running.emit(words, "word"))
+            assert running.state("count")["word"] == 40
+
+    asyncio.run(main())
+
+
+class Counted:
+    """What the system has counted, and how long the loop has slept."""
+
+    def __init__(self) -> None:
+        self.sleeps = 1000.0
+        self.slept = list[float]()
+        self.others = OtherThreads(lambda: int(self.sleeps), self.slept.append)
+        self._now = 0.0
+
+    def iterations(self, count: int, *, sleeps_in_each: float) -> None:
+        """Iterations of 2 ms, in each of which other threads go to sleep so often."""
+        for _ in range(count):
+            self._now += 0.002
+            self.sleeps += sleeps_in_each
+            self.others.iteration_begins(self._now)
+
+
+def test_F5_the_loop_sleeps_for_who_is_woken_in_vain() -> None:
+    counted = Counted()
+    counted.iterations(300, sleeps_in_each=1)
+    assert set(counted.slept) == {MOMENT}
+    assert 0.6 / 0.006 - 2 <= len(counted.slept) <= 0.6 / 0.005, "every five milliseconds"
+
+
+def test_F5_slices_count_the_iterations() -> None:
+    async def main() -> None:
+        counted = Counted()
+        clock = count(step=0.002)
+        slices = TimedSlices(asyncio.get_running_loop(), 1.0, lambda: next(clock), counted.others)
+        for _ in range(10):
+            slices.begin()
+            counted.sleeps += 1
+            await asyncio.sleep(0)
+        assert counted.slept
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("sleeps", [0, 0.2])
+def test_F5_the_loop_does_not_sleep_for_who_waits_for_something_else(sleeps: float) -> None:
+    counted = Counted()
+    counted.iterations(300, sleeps_in_each=sleeps)
+    assert not counted.slept
