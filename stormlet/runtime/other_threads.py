@@ -33,14 +33,14 @@ elif sys.platform == "linux":
     from resource import RUSAGE_SELF, RUSAGE_THREAD, getrusage
 
     def sleeps_of_others() -> int:
-        """How often the other threads of this process have gone to sleep since its start."""
+        """The number of times that other threads of this process have gone to sleep since its start."""
         return getrusage(RUSAGE_SELF).ru_nvcsw - getrusage(RUSAGE_THREAD).ru_nvcsw
 
 else:
     from resource import RUSAGE_SELF, getrusage
 
     def sleeps_of_others() -> int:
-        """How often the threads of this process have gone to sleep since its start; a busy loop hardly does."""
+        """The same of all threads, of which the one with a busy loop hardly goes to sleep."""
         return getrusage(RUSAGE_SELF).ru_nvcsw
 
 

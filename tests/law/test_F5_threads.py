@@ -53,6 +53,8 @@ def call_often() -> None:
 
 
 def test_F5_a_thread_of_the_host_runs_beside_a_busy_topology() -> None:
+    """It needs the interpreter 500 times."""
+
     async def main() -> None:
         async with a_busy_loop():
             await asyncio.wait_for(asyncio.to_thread(call_often), PATIENCE)
@@ -61,6 +63,7 @@ def test_F5_a_thread_of_the_host_runs_beside_a_busy_topology() -> None:
 
 
 def test_F5_an_epoch_becomes_durable_beside_a_busy_topology(tmp_path: Path) -> None:
+    """A thread writes it."""
     topology = Topology("kept")
     words = topology.spout("words", outputs=str)
     topology.bolt("count", Count, words.fields())
@@ -93,13 +96,16 @@ class Counted:
 
 
 def test_F5_the_loop_sleeps_for_who_is_woken_in_vain() -> None:
+    """One look in five milliseconds, which are three iterations here."""
     counted = Counted()
     counted.iterations(300, sleeps_in_each=1)
     assert set(counted.slept) == {MOMENT}
-    assert 0.6 / 0.006 - 2 <= len(counted.slept) <= 0.6 / 0.005, "every five milliseconds"
+    assert len(counted.slept) == 100 - 1
 
 
 def test_F5_slices_count_the_iterations() -> None:
+    """All of them, as nothing else would tell those that wait from others."""
+
     async def main() -> None:
         counted = Counted()
         clock = count(step=0.002)
@@ -115,6 +121,7 @@ def test_F5_slices_count_the_iterations() -> None:
 
 @pytest.mark.parametrize("sleeps", [0, 0.2])
 def test_F5_the_loop_does_not_sleep_for_who_waits_for_something_else(sleeps: float) -> None:
+    """Not at all, or in every fifth iteration."""
     counted = Counted()
     counted.iterations(300, sleeps_in_each=sleeps)
     assert not counted.slept

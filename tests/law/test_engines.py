@@ -31,6 +31,7 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "F1": "it is about what leaves while a call waits; on Spark outputs leave when their inputs have their outcomes",
     "F2": "no host shares the loop of a partition",
     "F4": "acks and fails go straight to the ledger of their partition, and never queue",
+    "F5": "no other threads share the interpreter of a partition, but those of its own calls",
     "S1": "only a Spout class hears of outcomes, and Spark asks none",
     "S2": "only a Spout class hears of outcomes, and Spark asks none",
     "S3": "nobody waits for room, as stages follow one another",
