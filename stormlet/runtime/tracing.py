@@ -15,6 +15,7 @@ import msgspec
 
 from stormlet.core.trees import OpenTree
 from stormlet.core.tuples import Lineage, Tuple
+from stormlet.errors import InvalidConfiguration
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.wire.collector import BoltCollector
 
@@ -85,6 +86,14 @@ class Traces(Protocol):
     def start(self, run: TracedRun) -> Tracing:
         """A run begins."""
         ...
+
+
+def check_traces(where: str, traces: object) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` for what cannot trace a run."""
+    if traces is not None and (isinstance(traces, type) or not callable(getattr(traces, "start", None))):
+        raise InvalidConfiguration(
+            f"{where}: traces must be a stormlet.exports.opentelemetry.Traces() or None, not {traces!r}"
+        )
 
 
 def traced_execution(task: TaskPlan, tup: Tuple[Any]) -> Execution:

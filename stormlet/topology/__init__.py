@@ -156,6 +156,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
+        tracing.check_traces(where, traces)
         changed = configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
         described = self.describe(sources)

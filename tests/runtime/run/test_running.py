@@ -303,6 +303,22 @@ def test_a_seed_is_a_number(seed: Any) -> None:
         topology.run(seed=seed)
 
 
+class NotCalled:
+    """A class that traces, of which no object was made."""
+
+    def start(self, run: object) -> None: ...
+
+
+@pytest.mark.parametrize("traces", [5, NotCalled])
+def test_traces_are_an_object_that_traces(traces: Any) -> None:
+    """The class itself, or anything else, is refused before the topology starts."""
+    topology, _, _ = emit_topology()
+    with pytest.raises(
+        InvalidConfiguration, match=r"run of topology '.*': traces must be a .*Traces\(\) or None"
+    ):
+        topology.run(traces=traces)
+
+
 @pytest.mark.simulated_time
 async def test_a_crash_after_the_entering_task_has_ended() -> None:
     """Where a notebook's cell has entered the block, a crash leaves nobody waiting: open trees fail, and a new emit
