@@ -1,4 +1,9 @@
-"""The store of a run and its thread: one epoch is written at a time (law X4, X14)."""
+"""The store of a run and its thread: one epoch is written at a time (law X4, X14).
+
+The thread needs the interpreter many times for one epoch, each time for a moment. Where the loop is busy, with the
+topology or with other code of the host, CPython would give it none (:mod:`stormlet.runtime.other_threads`). So while an
+epoch is being written the loop waits for it now and then, for half a millisecond at most.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,16 @@ import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Final
 
 from stormlet.core.state.commits import Commit, Store
 from stormlet.runtime.slices import Activity
+
+HEAD_START: Final = 0.001
+"""Seconds until the loop waits for the first time: where it is idle, most epochs are written by then."""
+WAIT: Final = 0.0005
+"""Seconds for which it waits at most: with a disk that takes long to sync, in vain."""
+BETWEEN_WAITS: Final = 0.005
 
 
 class EpochWriter:
@@ -34,6 +46,7 @@ class EpochWriter:
         self._writing: asyncio.Future[None] | None = None
         self._in_thread: concurrent.futures.Future[None] | None = None
         """The write that was begun last."""
+        self._next_wait: asyncio.TimerHandle | None = None
 
     def write(
         self, commit: Commit, then: Callable[[], None], first: Callable[[], None] | None = None
@@ -51,6 +64,12 @@ class EpochWriter:
         self._in_thread = self._thread.submit(self._write, commit, first)
         self._writing = asyncio.wrap_future(self._in_thread, loop=self._loop)
         self._writing.add_done_callback(partial(self._written, commit.epoch, then))
+        self._next_wait = self._loop.call_later(HEAD_START, self._make_way, self._in_thread)
+
+    def _make_way(self, writing: concurrent.futures.Future[None]) -> None:
+        """Leave the interpreter to the thread."""
+        if concurrent.futures.wait([writing], WAIT).not_done:
+            self._next_wait = self._loop.call_later(BETWEEN_WAITS, self._make_way, writing)
 
     def _write(self, commit: Commit, first: Callable[[], None] | None) -> None:
         if first is not None:
@@ -59,6 +78,8 @@ class EpochWriter:
 
     def _written(self, epoch: int, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
+        if self._next_wait is not None:
+            self._next_wait.cancel()
         try:
             if writing.cancelled():  # the loop is being closed
                 return
