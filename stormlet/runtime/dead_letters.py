@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from inspect import isasyncgenfunction, isawaitable, isgeneratorfunction
 from os import PathLike
@@ -117,7 +119,7 @@ KEPT_WHOLE = 10
 """The number of these that keep the frames of their exceptions, and with them the local variables of user code."""
 
 DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
-"""Receives each dead letter; it is awaited before the message is released."""
+"""Receives each dead letter; what it returns is awaited before the message is released, also the future of a thread."""
 
 DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
 """A sink, or the path of a JSONL file to append to: see :class:`~stormlet.runtime.dead_letters.LetterFile`."""
@@ -163,7 +165,9 @@ class DeadLetters:
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
         """Give it to the sink; an awaitable must be awaited before the message is released."""
-        result = None if self._sink is None else self._sink(letter)
+        result: object = None if self._sink is None else self._sink(letter)
+        if isinstance(result, Future):  # of a thread, as ``pool.submit`` returns it
+            return asyncio.wrap_future(result)
         # What else a sink returns is ignored: list.append and the like are sinks, and so are functions that return
         # a count.
         return result if isawaitable(result) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import itertools
 import json
 import logging
@@ -10,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -314,6 +316,33 @@ async def test_S6_an_asynchronous_dead_letter_callable_is_awaited_before_the_rel
         await running.finished()
         assert now() == 10
     assert taken == [0, 5]
+
+
+@pytest.mark.simulated_time
+async def test_S6_the_future_of_a_thread_is_awaited_before_the_release() -> None:
+    """A sink may return what ``pool.submit`` gives: the letter counts when that is done, and not if it has failed."""
+    futures = list[concurrent.futures.Future[None]]()
+
+    def sink(letter: DeadLetter) -> Any:
+        futures.append(concurrent.futures.Future())
+        return futures[-1]
+
+    topology = Topology("letters", max_attempts=1)
+    topology.bolt("fail", reject, topology.spout("words", ["one", "two"]).shuffle())
+
+    async def run() -> None:
+        async with topology.run(dead_letters=sink) as running:
+            await asyncio.sleep(1)
+            assert (len(futures), len(running.dead_letters)) == (2, 0)
+            futures[0].set_result(None)
+            await asyncio.sleep(1)
+            assert len(running.dead_letters) == 1
+            futures[1].set_exception(OSError("the disk is full"))
+            await asyncio.sleep(1)
+
+    with pytest.raises(TopologyCrashed) as crash:
+        await run()
+    assert isinstance(crash.value.__cause__, OSError)
 
 
 @pytest.mark.simulated_time
