@@ -6,6 +6,7 @@ committed only when its trees are done or the time is up, and from the same mome
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 
 from stormlet.connect.driver.context import Fronts
@@ -26,6 +27,9 @@ class Partitions:
         self._settings = settings
         self._paused: dict[Prefix, None] = {}
         self._revoking: dict[Prefix, None] = {}
+        self._balancing = asyncio.Lock()
+        """Held while the session is told: a partition that is resumed before its pause has reached the broker would be
+        paused for ever."""
         self._begins = True
         """False while the topology is deactivated: nothing is begun."""
 
@@ -78,6 +82,10 @@ class Partitions:
 
     async def balance(self, session: Session) -> None:
         """Pause those with too much behind their front, and resume them when half of it is done (law R1)."""
+        async with self._balancing:
+            await self._balance(session)
+
+    async def _balance(self, session: Session) -> None:
         places = self._settling.places
         full = [place for place in places if place.is_full and place not in self._paused]
         if full:

@@ -1,0 +1,112 @@
+"""Sessions of connectors that are slow, or that return what is not quite what the driver asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from stormlet import Topology
+from stormlet.connect.address import Address
+from stormlet.connect.session import Capabilities, Delivery, Session, Settlement, Settles, SourceContext
+from stormlet.connect.source import Source
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.testing import Simulation
+from tests.connect.price import ListSession
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
+
+PREFIX = Capabilities(settles=Settles.PREFIX)
+
+
+class Odd(Source[bytes]):
+    """A source whose sessions are of this class."""
+
+    reads = ("odd",)  # type: ignore[assignment]
+
+    def __init__(self, session: type[OddSession], rules: Capabilities, **options: Any) -> None:
+        super().__init__("odd://here", as_=bytes, **options)
+        self.begun = list[OddSession]()
+        self._session = session
+        self._rules = rules
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._rules
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        self.begun.append(self._session(self._rules.settles.value, 50, context))
+        return self.begun[-1]
+
+
+class OddSession(ListSession):
+    """Gives the bodies b"0", b"1" and so on, and waits for ever when there are no more."""
+
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        self.context = context
+        self.settled = list[Any]()
+        self._ends = asyncio.Event()
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        numbers = list(islice(self._numbers, most))
+        if not numbers and not self._ends.is_set():
+            await asyncio.wait([asyncio.ensure_future(self._ends.wait())], timeout=within)
+        return [self.delivery(each) for each in numbers]
+
+    def delivery(self, number: int) -> Delivery:
+        return Delivery(body=b"%d" % number, receipt=f"receipt {number}", place=self._place, position=number)
+
+    def interrupt(self) -> None:
+        self._ends.set()
+
+    async def settle(self, settlement: Settlement) -> int:
+        self.settled += settlement.done
+        return 0
+
+
+def topology(source: Odd, work: Callable[[bytes], Any], **options: Any) -> Topology:
+    """One bolt behind the source."""
+    topology = Topology("odd", **{"max_spout_pending": 20, **options})
+    topology.bolt("work", work, topology.spout("orders", source).shuffle(), concurrency=50)
+    return topology
+
+
+class SlowToPause(OddSession):
+    """A session whose client takes longer to pause a partition than to resume it."""
+
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        self._goes = asyncio.Event()
+        self._goes.set()
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        if not self._goes.is_set():
+            await asyncio.sleep(0.1)
+            return []
+        return await super().receive(most, within)
+
+    async def pause(self, places: Collection[Prefix]) -> None:
+        await asyncio.sleep(1.0)
+        self._goes.clear()
+
+    async def resume(self, places: Collection[Prefix]) -> None:
+        self._goes.set()
+
+
+async def test_a_partition_is_not_resumed_before_its_pause_has_come_to_its_end(sim: Simulation) -> None:
+    """Else it would be paused for ever, where the broker hears of the pause last."""
+    done = list[bytes]()
+
+    async def work(body: bytes) -> None:
+        await asyncio.sleep(0.2)
+        done.append(body)
+
+    source = Odd(SlowToPause, PREFIX, max_uncommitted=10, settle_every=0.1)
+    async with topology(source, work).run():
+        await sim.advance(seconds=60)
+        assert len(done) == 50
