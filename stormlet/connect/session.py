@@ -47,7 +47,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     settles: Settles = Settles.EACH
     lease: float | None = None
-    """Seconds after which a receipt runs out unless it is renewed; None: it lasts as long as the connection."""
+    """Seconds after which a receipt runs out unless it is renewed; None: it lasts as long as the connection. Not where
+    prefixes are settled, nor is ``most_held``."""
     most_held: float | None = None
     """Seconds after which the broker closes a connection by which a message came that is not settled yet; None: it
     waits for ever, or there are leases. The message is given back before that."""
@@ -57,7 +58,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """True if a message can be given back without a penalty, such as an increased delivery count."""
     has_dead_letters: bool = False
     """True if messages that are given up are to be rejected, so that the broker keeps them; otherwise the dead letters
-    of the run have them, and the broker is told that they are done. Never both."""
+    of the run have them, and the broker is told that they are done. Never both. Not where prefixes are settled."""
     is_finite: bool = False
     """True if ``receive`` raises :class:`~stormlet.errors.EndOfStream` when there is no more."""
     has_lag: bool = False
@@ -86,7 +87,8 @@ class Delivery(msgspec.Struct, kw_only=True, gc=False):
     published: float | None = None
     """Time of publication, in seconds since 1970."""
     place: Prefix | None = None
-    """Its partition, as :meth:`SourceContext.assigned` has given it; needed where prefixes are settled."""
+    """Its partition, as :meth:`SourceContext.assigned` has given it; needed where prefixes are settled, and None
+    elsewhere."""
     position: Any = None
     """Its position in the partition: what is committed when all up to here is done."""
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pytest
 
 from stormlet import Topology
@@ -15,6 +16,7 @@ from stormlet.connect.address import Address
 from stormlet.connect.session import Capabilities, Delivery, Session, Settlement, Settles, SourceContext
 from stormlet.connect.source import Source
 from stormlet.core.settlement.prefix import Prefix
+from stormlet.errors import StartFailed
 from stormlet.testing import Simulation
 from tests.connect.price import ListSession
 
@@ -69,7 +71,7 @@ class OddSession(ListSession):
         return 0
 
 
-def topology(source: Odd, work: Callable[[bytes], Any], **options: Any) -> Topology:
+def topology(source: Odd, work: Callable[[bytes], object], **options: Any) -> Topology:
     """One bolt behind the source."""
     topology = Topology("odd", **{"max_spout_pending": 20, **options})
     topology.bolt("work", work, topology.spout("orders", source).shuffle(), concurrency=50)
@@ -110,3 +112,29 @@ async def test_a_partition_is_not_resumed_before_its_pause_has_come_to_its_end(s
     async with topology(source, work).run():
         await sim.advance(seconds=60)
         assert len(done) == 50
+
+
+@pytest.mark.parametrize(
+    "more", [{"has_dead_letters": True}, {"lease": 10.0}, {"most_held": 10.0}], ids=lambda more: next(iter(more))
+)
+async def test_what_a_position_cannot_say_is_refused_at_the_start(more: dict[str, Any], sim: Simulation) -> None:
+    """A message that was rejected would be in no dead letters, and one that is given back would hold the front."""
+    source = Odd(OddSession, msgspec.structs.replace(PREFIX, **more))
+    with pytest.raises(StartFailed, match=rf"orders.*{next(iter(more))}= needs settles=Settles.EACH"):
+        async with topology(source, len).run():
+            await sim.advance(seconds=1)
+
+
+class Assigned(OddSession):
+    """A session that has a partition whatever its broker is told."""
+
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        context.assigned("odd[0]")
+
+
+async def test_partitions_are_refused_where_each_message_is_settled(sim: Simulation) -> None:
+    """The broker would hear of no receipt, and deliver all again."""
+    with pytest.raises(StartFailed, match=r"orders.*partition 'odd\[0\]' is assigned, and capabilities say settles="):
+        async with topology(Odd(Assigned, Capabilities()), len).run():
+            await sim.advance(seconds=1)

@@ -140,6 +140,23 @@ def check_lease(settings: SourceSettings, rules: Capabilities) -> None:
         )
 
 
+def check_rules(rules: Capabilities) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for what only a broker can that is told of each message: where
+    positions are committed, nothing would ever be said of a message that is rejected, given back or no longer held."""
+    if rules.settles is Settles.EACH:
+        return
+    named = {
+        "has_dead_letters": rules.has_dead_letters,
+        "lease": rules.lease is not None,
+        "most_held": rules.most_held is not None,
+    }
+    for name in (name for name, is_given in named.items() if is_given):
+        raise InvalidTopology(
+            f"capabilities: {name}= needs settles=Settles.EACH, as a position that is committed says nothing of a single "
+            f"message; leave it out (the dead letters of the run have what is given up)"
+        )
+
+
 def _check_order(ordered_by: Callable[[Any], Hashable] | None) -> None:
     """Refuse what would give another key for each message."""
     if fault := not_at_once(ordered_by):

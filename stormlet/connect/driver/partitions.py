@@ -13,18 +13,22 @@ from stormlet.connect.driver.context import Fronts
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
-from stormlet.connect.session import Session
+from stormlet.connect.session import Session, Settles
 from stormlet.core.settlement.prefix import Prefix
+from stormlet.errors import InvalidTopology
 
 
 class Partitions:
     """The partitions of one source task."""
 
-    def __init__(self, holding: Holding, settling: Settling, settings: SourceSettings) -> None:
+    def __init__(
+        self, holding: Holding, settling: Settling, settings: SourceSettings, settles: Settles
+    ) -> None:
         """``settling`` knows those that belong to the task, as it commits their fronts."""
         self._holding = holding
         self._settling = settling
         self._settings = settings
+        self._settles = settles
         self._paused: dict[Prefix, None] = {}
         self._revoking: dict[Prefix, None] = {}
         self._balancing = asyncio.Lock()
@@ -44,6 +48,11 @@ class Partitions:
 
     def assign(self, name: str, most_uncommitted: int) -> Prefix:
         """A partition belongs to this task from now on."""
+        if self._settles is Settles.EACH:  # else the broker would hear of no receipt
+            raise InvalidTopology(
+                f"partition {name!r} is assigned, and capabilities say settles=Settles.EACH, by which each message is "
+                f"settled by its receipt; let them say Settles.PREFIX, or leave out the partition and place="
+            )
         place = Prefix(name, min(most_uncommitted, self._settings.max_uncommitted))
         self._settling.places[place] = None
         return place

@@ -33,7 +33,7 @@ from stormlet.connect.driver.connecting import CLOSING, leave
 from stormlet.connect.driver.ending import end
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.numbers import Numbers
-from stormlet.connect.driver.options import SourceSettings, check_lease
+from stormlet.connect.driver.options import SourceSettings, check_lease, check_rules
 from stormlet.connect.driver.overdue import Overdue
 from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.reading import Reading
@@ -127,6 +127,7 @@ class SourceSpout(ReliableSpout[T]):
         self._address = found_address(context.component, self._source.url, self._settings.password)
         if context.is_durable and self.resumable:
             self._resume = {str(place): str(last) for place, last in context.resume.items()}
+        check_rules(self._rules)
         check_lease(self._settings, self._rules)
         self._make_parts(context, out)
         context.show_connection(self._connection)
@@ -142,7 +143,7 @@ class SourceSpout(ReliableSpout[T]):
         numbers = context.shared.one(Numbers).of(context.task)
         self._holding = holding = Holding(rules, settings, settling, status, out, numbers.suffixes)
         self.ack = holding.done  # pyright: ignore[reportIncompatibleMethodOverride]
-        partitions = Partitions(holding, settling, settings)
+        partitions = Partitions(holding, settling, settings, rules.settles)
         self._credit = credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
         self._burying = Burying(context, out, holding, buries=self.buries, resume=self._resume)
         arrivals = Arrivals(
