@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import islice
 from typing import Any
+from weakref import ReferenceType, ref
 
 import msgspec
 import pytest
@@ -78,6 +80,10 @@ def topology(source: Odd, work: Callable[[bytes], object], **options: Any) -> To
     return topology
 
 
+class Decoding:
+    """Something that is there while a value is made."""
+
+
 class SlowToPause(OddSession):
     """A session whose client takes longer to pause a partition than to resume it."""
 
@@ -138,3 +144,20 @@ async def test_partitions_are_refused_where_each_message_is_settled(sim: Simulat
     with pytest.raises(StartFailed, match=r"orders.*partition 'odd\[0\]' is assigned, and capabilities say settles="):
         async with topology(Odd(Assigned, Capabilities()), len).run():
             await sim.advance(seconds=1)
+
+
+async def test_what_cannot_be_read_is_let_go_of(sim: Simulation) -> None:
+    """Although the traceback of its error leads back to it."""
+    frames = list[ReferenceType[Decoding]]()
+
+    def key(body: bytes) -> str:
+        decoding = Decoding()
+        frames.append(ref(decoding))
+        raise ValueError(body)
+
+    source = Odd(OddSession, Capabilities(), ordered_by=key)
+    async with topology(source, len).run(dead_letters=lambda letter: None):
+        await sim.advance(seconds=1)
+    gc.collect()
+    assert len(frames) == 50
+    assert sum(frame() is not None for frame in frames) < 20

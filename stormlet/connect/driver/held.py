@@ -71,8 +71,11 @@ class Held:
         """The trace that it belongs to, where messages are traced; else empty."""
 
 
-class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """The value of a message of which nothing can be made."""
+class Unreadable(msgspec.Struct, frozen=True):
+    """The value of a message of which nothing can be made.
+
+    The garbage collector looks into it: the traceback of the error has frames that have it.
+    """
 
     body: bytes
     error: Exception
