@@ -161,3 +161,34 @@ async def test_what_cannot_be_read_is_let_go_of(sim: Simulation) -> None:
     gc.collect()
     assert len(frames) == 50
     assert sum(frame() is not None for frame in frames) < 20
+
+
+class Changing(OddSession):
+    """A session that delivers a message twice, the second time with another body."""
+
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        self._numbers = iter([])
+        self._comes = deque([("one", b"a first"), ("one", b"b changed"), ("two", b"a second"), ("three", b"b third")])
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        if not self._comes:
+            return await super().receive(most, within)
+        await asyncio.sleep(1.0)
+        name, body = self._comes.popleft()
+        return [Delivery(body=body, receipt=body, name=name)]
+
+
+async def test_a_message_that_comes_with_another_key_holds_up_neither(sim: Simulation) -> None:
+    """While it is under way it has the key with which it came first (law R7)."""
+    done = list[bytes]()
+
+    async def work(body: bytes) -> None:
+        await asyncio.sleep(10.0)
+        done.append(body)
+
+    source = Odd(Changing, Capabilities(receipts_survive=True), ordered_by=lambda body: body[:1])
+    async with topology(source, work).run():
+        await sim.advance(seconds=60)
+        assert done == [b"a first", b"b third", b"a second"]
+        assert source.begun[0].settled == [b"b changed", b"b third", b"a second"]

@@ -64,7 +64,10 @@ class Holding:
     def add(self, held: Held) -> bool:
         """Buffer a delivery. Returns False if its message is held already, or was settled meanwhile."""
         id, leases = held.id, self.leases
+        before = self.receipts.get(id) if self.buffer.is_ordered else None
         is_new = self.receipts.add(id, held)
+        if before is not None and not is_new:
+            held.key = before.key  # under which it is under way, whatever the broker has made of it
         if leases is not None and (is_new or id in self.receipts):
             leases.hold(id, held.since)
         if is_new:
