@@ -151,8 +151,8 @@ class Session(Protocol):
         ...
 
     async def renew(self, receipts: Sequence[Any]) -> Sequence[Any]:
-        """Begin these leases anew; return those that are lost, as the broker has given them to somebody else. Called
-        only if there are leases."""
+        """Begin these leases anew; return those that are lost, or receipts equal to them, as the broker has given them
+        to somebody else. Called only if there are leases."""
         ...
 
     async def pause(self, places: Collection[Prefix]) -> None:

@@ -18,9 +18,10 @@ from stormlet.connect.address import Address
 from stormlet.connect.session import Capabilities, Delivery, Session, Settlement, Settles, SourceContext
 from stormlet.connect.source import Source
 from stormlet.core.settlement.prefix import Prefix
-from stormlet.errors import StartFailed
+from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.testing import Simulation
 from tests.connect.price import ListSession
+from tests.connect.runs import connection
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]
 
@@ -192,3 +193,63 @@ async def test_a_message_that_comes_with_another_key_holds_up_neither(sim: Simul
         await sim.advance(seconds=60)
         assert done == [b"a first", b"b third", b"a second"]
         assert source.begun[0].settled == [b"b changed", b"b third", b"a second"]
+
+
+class Queued(OddSession):
+    """A session that returns its own queue of what has come."""
+
+    async def receive(self, most: int, within: float) -> Sequence[Delivery]:
+        return deque(await super().receive(most, within))
+
+
+async def test_a_session_may_return_a_deque(sim: Simulation) -> None:
+    """It is a sequence, although it cannot be sliced."""
+    done = list[bytes]()
+    async with topology(Odd(Queued, Capabilities()), done.append).run():
+        await sim.advance(seconds=1)
+        assert len(done) == 50
+
+
+class Silent(OddSession):
+    """A session one of whose methods forgets to return."""
+
+    method: str
+
+    def __init__(self, kind: str, count: int, context: SourceContext) -> None:
+        super().__init__(kind, count, context)
+        setattr(self, self.method, self._nothing)
+
+    async def _nothing(self, *arguments: object) -> None:
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("method", "due"),
+    [("receive", "a list of deliveries"), ("settle", "the number of receipts"), ("renew", "a list of the receipts")],
+)
+async def test_a_session_that_returns_nothing_is_told_what_to_return(
+    method: str, due: str, sim: Simulation
+) -> None:
+    """Leases would end without a word, or an error of the driver would say nothing of the connector."""
+    silent = type("Silent", (Silent,), {"method": method})
+    source = Odd(silent, Capabilities(lease=3.0, receipts_survive=True))
+    with pytest.raises(TopologyCrashed, match=rf"orders.*Silent\.{method} returned None; let it return {due}"):
+        async with topology(source, lambda _: asyncio.sleep(2.0), max_restarts=0).run():
+            await sim.advance(seconds=60)
+
+
+class Naming(OddSession):
+    """A session that is told by its broker which lease is lost, in words of the broker's."""
+
+    async def renew(self, receipts: Sequence[Any]) -> Sequence[Any]:
+        return ["".join(["receipt", " 7"])]
+
+
+async def test_a_lease_that_is_lost_is_known_by_an_equal_receipt(sim: Simulation) -> None:
+    """The one in the broker's answer is another object (law R4)."""
+    source = Odd(Naming, Capabilities(lease=9.0))
+    async with topology(source, lambda _: asyncio.sleep(5.0)).run() as running:
+        await sim.advance(seconds=4)
+        assert connection(running, "orders[0]").withdrawn == 1
+        await sim.advance(seconds=10)
+        assert "receipt 7" not in source.begun[0].settled

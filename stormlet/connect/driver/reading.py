@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from stormlet.connect.driver import answers
 from stormlet.connect.driver.arrivals import Arrivals
 from stormlet.connect.driver.burying import Burying
 from stormlet.connect.driver.ending import end
@@ -100,7 +101,7 @@ class Reading:
                 if asked is None:
                     await self._holding.wait_for_room(ROOM)
                     continue
-                deliveries = await asked
+                deliveries = answers.deliveries(session, await asked)
                 asked = self._ask(session, deliveries)
                 await self._take_in(deliveries)
                 deliveries = ()  # or these would stay in memory until others come

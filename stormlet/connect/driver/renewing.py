@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from stormlet.connect.driver import answers
 from stormlet.connect.driver.connecting import LOSSES
 from stormlet.connect.driver.holding import Holding
 from stormlet.connect.driver.status import Status
@@ -49,14 +50,15 @@ class Renewing:
         held = {id: each.receipt for id in ids if (each := self._holding.receipts.get(id)) is not None}
         session = self._session()
         try:
-            lost = None if session is None else await session.renew(list(held.values()))
+            answer = None if session is None else await session.renew(list(held.values()))
         except LOSSES:
-            lost = None  # the reader learns of a loss, too
-        if lost is None:
+            session = None  # the reader learns of a loss, too
+        if session is None:
             self._leases.not_renewed(held, self._clock())
             return []
-        gone = [id for id, receipt in held.items() if any(receipt is each for each in lost)]
+        lost = answers.lost(session, answer)
+        gone = dict.fromkeys(id for id, receipt in held.items() if receipt in lost)
         renewed = [id for id in held if id not in gone]
         self._leases.renewed(renewed, asked)
         self._status.renewals += len(renewed)
-        return gone
+        return list(gone)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from stormlet.connect.driver import answers
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Rejection, Session, Settlement
 from stormlet.core.settlement.prefix import Prefix
@@ -141,14 +142,14 @@ class Settling:
             return
         self._under_way = settlement
         try:
-            refused = await session.settle(settlement)
+            answer = await session.settle(settlement)
         except BaseException:
             if self._under_way is settlement:
                 self._take_back(settlement)
             raise
         if self._under_way is settlement:  # else the connection was lost meanwhile
             self._under_way = None
-            self._count(settlement, refused)
+            self._count(settlement, answers.not_taken(session, answer))
 
     def _count(self, settlement: Settlement, refused: int) -> None:
         status = self._status
