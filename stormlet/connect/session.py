@@ -236,7 +236,7 @@ class SourceContext(ConnectContext, Protocol):
         then let go (law R2).
 
         What is buffered of them is dropped. It waits for the trees that are under way, for ``revoke_timeout`` seconds
-        at most. When it returns, these partitions are revoked, and whatever is left is withdrawn.
+        at most. When it returns, or is cancelled, these partitions are revoked, and whatever is left is withdrawn.
         """
         ...
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 from weakref import ReferenceType, ref
@@ -253,3 +254,24 @@ async def test_a_lease_that_is_lost_is_known_by_an_equal_receipt(sim: Simulation
         assert connection(running, "orders[0]").withdrawn == 1
         await sim.advance(seconds=10)
         assert "receipt 7" not in source.begun[0].settled
+
+
+class Impatient(OddSession):
+    """A session that waits a second for what is under way of a partition that it gives away, then commits no more."""
+
+    async def give_away(self) -> bool:
+        place = self._place
+        assert place is not None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self.context.revoking([place])
+        return place.is_revoked
+
+
+async def test_a_partition_that_nobody_waits_for_any_more_is_given_away(sim: Simulation) -> None:
+    """Else it would be this task's for ever, and whatever comes of it would be dropped without a word (law R2)."""
+    source = Odd(Impatient, PREFIX)
+    async with topology(source, lambda _: asyncio.sleep(10.0)).run() as running:
+        await sim.advance(seconds=1)
+        assert await source.begun[0].give_away()
+        assert connection(running, "orders[0]").withdrawn == 20

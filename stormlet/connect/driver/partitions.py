@@ -66,10 +66,11 @@ class Partitions:
         given = dict.fromkeys(place for place in places if not place.is_revoked)
         self._revoking.update(given)
         self._holding.withdraw_unbegun(given, with_overtaken=not self._begins)
-        await self._holding.until_over(self._holding.of(given), self._settings.revoke_timeout)
-        fronts = [(place, front) for place in given if (front := place.to_commit()) is not None]
-        self.lose(given)
-        return fronts
+        try:
+            await self._holding.until_over(self._holding.of(given), self._settings.revoke_timeout)
+            return [(place, front) for place in given if (front := place.to_commit()) is not None]
+        finally:  # also when the session waits no longer: nobody would begin what comes of them
+            self.lose(given)
 
     def lose(self, places: Collection[Prefix]) -> None:
         """These belong to somebody else: nothing of them is settled or committed from now on."""
