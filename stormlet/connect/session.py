@@ -71,7 +71,11 @@ NO_HEADERS: Final[Mapping[str, str | bytes]] = MappingProxyType({})
 
 # The garbage collector does not look into these, as thousands that live for a moment would have it run all the time.
 class Delivery(msgspec.Struct, kw_only=True, gc=False):
-    """One message, as a session has received it."""
+    """One message, as a session has received it.
+
+    The garbage collector does not look into it. A session that keeps deliveries whose receipts lead back to it, as by
+    the client's own messages, lets go of them when it is closed; or it stays in memory for ever, with all of them.
+    """
 
     body: bytes
     receipt: Any = None
@@ -169,8 +173,8 @@ class Session(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the connection. Messages that were delivered and not settled come again, to this source or another. Must
-        not raise for a connection that is lost."""
+        """End the connection. Messages that were delivered and not settled come again, to this source or another. What
+        was pushed and is not returned yet is to be let go of. Must not raise for a connection that is lost."""
         ...
 
 

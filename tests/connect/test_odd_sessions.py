@@ -20,6 +20,7 @@ from stormlet.connect.session import Capabilities, Delivery, Session, Settlement
 from stormlet.connect.source import Source
 from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import StartFailed, TopologyCrashed
+from stormlet.report.connections import ConnectionState
 from stormlet.testing import Simulation
 from tests.connect.price import ListSession
 from tests.connect.runs import connection
@@ -275,3 +276,19 @@ async def test_a_partition_that_nobody_waits_for_any_more_is_given_away(sim: Sim
         await sim.advance(seconds=1)
         assert await source.begun[0].give_away()
         assert connection(running, "orders[0]").withdrawn == 20
+
+
+class Stuck(OddSession):
+    """A session that cannot be closed."""
+
+    async def close(self) -> None:
+        raise RuntimeError("it is stuck")
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors", "inputs", "trees"])
+async def test_a_session_that_cannot_be_closed_is_let_go_of(sim: Simulation) -> None:
+    """With all that came by it, into which the garbage collector does not look."""
+    source = Odd(Stuck, Capabilities())
+    async with topology(source, lambda _: asyncio.sleep(1e6), drain_timeout=1.0).run() as running:
+        await sim.advance(seconds=1)
+    assert connection(running, "orders[0]").state is ConnectionState.CLOSED

@@ -233,11 +233,13 @@ class SourceSpout(ReliableSpout[T]):
             await self._end()
 
     async def _end(self) -> None:
-        await end(self._tasks)
-        if self._serving.session is not None:
-            await leave(self._serving.session)
-        self._holding.let_go()
-        self._status.become(ConnectionState.CLOSED)
+        try:
+            await end(self._tasks)
+            if self._serving.session is not None:
+                await leave(self._serving.session)
+        finally:  # also when that raises: the garbage collector does not look into what is held
+            self._holding.let_go()
+            self._status.become(ConnectionState.CLOSED)
 
     async def _is_told(self, seconds: float) -> bool:
         """Wait until the broker knows all, or nobody can tell it."""
