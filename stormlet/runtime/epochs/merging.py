@@ -31,7 +31,7 @@ def merged(description: Description, own: States, others: States) -> Sequence[Ap
             bolt = _made(description, component)
             try:
                 fold_all(bolt, mine, theirs)
-            except (Exception, asyncio.CancelledError) as error:
+            except (Exception, asyncio.CancelledError, SystemExit) as error:
                 raise StateUnusable(f"merge of bolt {component!r} has raised {shortened(error)}") from error
         else:  # what a broker may give again
             for name, table in theirs.items():

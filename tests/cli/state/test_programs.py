@@ -197,6 +197,11 @@ def test_entries_are_merged_with_those_that_are_there(capsys: pytest.CaptureFixt
             "raise ValueError('odd')",
             "merge of bolt 'count' has raised ValueError('odd'); nothing was",
         ),
+        (
+            "self.total += other.total",
+            "raise SystemExit(0)",
+            "merge of bolt 'count' has raised SystemExit(0); nothing was",
+        ),
     ],
 )
 def test_what_cannot_be_merged_is_refused(
