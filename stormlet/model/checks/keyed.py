@@ -10,12 +10,13 @@ from typing import Any, cast
 from stormlet.core.groupings import FieldNames, Fields, Global, Grouping
 from stormlet.core.records import known_annotations
 from stormlet.core.schema import Schema
+from stormlet.core.shortened import shortened
 from stormlet.core.state.codecs import single_class, words_of
 from stormlet.core.state.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.key_types import key_annotations
 from stormlet.model.components import BoltBase
-from stormlet.model.logic import component_class, what_is_called
+from stormlet.model.logic import component_class, not_at_once, what_is_called
 from stormlet.model.signatures import can_be_called, parameter_names
 from stormlet.model.state.declared import Declaration, Value
 from stormlet.model.state.keyed import KeyedBolt, declarations_of, states_of
@@ -85,9 +86,19 @@ def _takes_other(merge: FunctionType, made: type[Any]) -> bool:
 
 
 def _check_state(where: str, name: str, declaration: Declaration) -> None:
-    fault = declaration.fault()
+    fault = declaration.fault() or _fault_of_upgrade(declaration.declared.upgrade)
     if fault is not None:
         raise InvalidTopology(f"{where}: state {name!r}: {fault}")
+
+
+def _fault_of_upgrade(upgrade: object) -> str | None:
+    """Seen here, as nobody calls it before there is state of another type, long after it was written."""
+    if upgrade is None:
+        return None
+    fault = not_at_once(upgrade) if callable(upgrade) else "cannot be called"
+    if not fault:
+        return None
+    return f"upgrade={shortened(upgrade)} {fault}; pass a plain function that returns the new value of an old one"
 
 
 def states_of_function(where: str, function: object, state: object) -> Mapping[str, Declared]:

@@ -194,6 +194,11 @@ def test_only_calls_that_await_may_overlap() -> None:
     World().add(counted_later, concurrency=2, state=Value(int, 0))
 
 
+async def later(old: object) -> int:
+    """Upgrade a value, too late."""
+    return 0
+
+
 @pytest.mark.parametrize(
     ("state", "says"),
     [
@@ -203,6 +208,8 @@ def test_only_calls_that_await_may_overlap() -> None:
         (Value(int, 1, factory=int), r"it has a default and a factory; leave one out"),  # type: ignore[call-overload]
         (Value(int, "zero"), r"its default does not fit: the value 'zero' cannot be kept as int"),
         (Value(int, 0, ttl=0), r"ttl must be a number of seconds above 0, or None, not 0"),
+        (Value(int, 0, upgrade=later), r"upgrade=<function later .*> is async; pass a plain function"),
+        (Value(int, 0, upgrade="int"), r"upgrade='int' cannot be called; pass a plain function"),  # type: ignore[call-overload]
         (MapOf(World, int), r"World cannot be kept, because of World"),
         (MapOf(str, World), r"World cannot be kept, because of World"),
         (ListOf(World), r"World cannot be kept, because of World"),
