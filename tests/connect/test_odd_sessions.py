@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -14,9 +14,23 @@ from weakref import ReferenceType, ref
 import msgspec
 import pytest
 
-from stormlet import Topology
+from stormlet import DeadLetter, Topology
 from stormlet.connect.address import Address
-from stormlet.connect.session import Capabilities, Delivery, Session, Settlement, Settles, SourceContext
+from stormlet.connect.driver.traced import traceparent_of
+from stormlet.connect.session import (
+    DONE,
+    Capabilities,
+    Delivery,
+    Item,
+    Session,
+    Settlement,
+    Settles,
+    SinkContext,
+    SinkSession,
+    SourceContext,
+    Written,
+)
+from stormlet.connect.sink import Sink
 from stormlet.connect.source import Source
 from stormlet.core.settlement.prefix import Prefix
 from stormlet.errors import StartFailed, TopologyCrashed
@@ -124,9 +138,13 @@ async def test_a_partition_is_not_resumed_before_its_pause_has_come_to_its_end(s
 
 
 @pytest.mark.parametrize(
-    "more", [{"has_dead_letters": True}, {"lease": 10.0}, {"most_held": 10.0}], ids=lambda more: next(iter(more))
+    "more",
+    [{"has_dead_letters": True}, {"lease": 10.0}, {"most_held": 10.0}],
+    ids=lambda more: next(iter(more)),
 )
-async def test_what_a_position_cannot_say_is_refused_at_the_start(more: dict[str, Any], sim: Simulation) -> None:
+async def test_what_a_position_cannot_say_is_refused_at_the_start(
+    more: dict[str, Any], sim: Simulation
+) -> None:
     """A message that was rejected would be in no dead letters, and one that is given back would hold the front."""
     source = Odd(OddSession, msgspec.structs.replace(PREFIX, **more))
     with pytest.raises(StartFailed, match=rf"orders.*{next(iter(more))}= needs settles=Settles.EACH"):
@@ -144,7 +162,9 @@ class Assigned(OddSession):
 
 async def test_partitions_are_refused_where_each_message_is_settled(sim: Simulation) -> None:
     """The broker would hear of no receipt, and deliver all again."""
-    with pytest.raises(StartFailed, match=r"orders.*partition 'odd\[0\]' is assigned, and capabilities say settles="):
+    with pytest.raises(
+        StartFailed, match=r"orders.*partition 'odd\[0\]' is assigned, and capabilities say settles="
+    ):
         async with topology(Odd(Assigned, Capabilities()), len).run():
             await sim.advance(seconds=1)
 
@@ -172,7 +192,9 @@ class Changing(OddSession):
     def __init__(self, kind: str, count: int, context: SourceContext) -> None:
         super().__init__(kind, count, context)
         self._numbers = iter([])
-        self._comes = deque([("one", b"a first"), ("one", b"b changed"), ("two", b"a second"), ("three", b"b third")])
+        self._comes = deque(
+            [("one", b"a first"), ("one", b"b changed"), ("two", b"a second"), ("three", b"b third")]
+        )
 
     async def receive(self, most: int, within: float) -> Sequence[Delivery]:
         if not self._comes:
@@ -227,7 +249,11 @@ class Silent(OddSession):
 
 @pytest.mark.parametrize(
     ("method", "due"),
-    [("receive", "a list of deliveries"), ("settle", "the number of receipts"), ("renew", "a list of the receipts")],
+    [
+        ("receive", "a list of deliveries"),
+        ("settle", "the number of receipts"),
+        ("renew", "a list of the receipts"),
+    ],
 )
 async def test_a_session_that_returns_nothing_is_told_what_to_return(
     method: str, due: str, sim: Simulation
@@ -235,7 +261,9 @@ async def test_a_session_that_returns_nothing_is_told_what_to_return(
     """Leases would end without a word, or an error of the driver would say nothing of the connector."""
     silent = type("Silent", (Silent,), {"method": method})
     source = Odd(silent, Capabilities(lease=3.0, receipts_survive=True))
-    with pytest.raises(TopologyCrashed, match=rf"orders.*Silent\.{method} returned None; let it return {due}"):
+    with pytest.raises(
+        TopologyCrashed, match=rf"orders.*Silent\.{method} returned None; let it return {due}"
+    ):
         async with topology(source, lambda _: asyncio.sleep(2.0), max_restarts=0).run():
             await sim.advance(seconds=60)
 
@@ -292,3 +320,58 @@ async def test_a_session_that_cannot_be_closed_is_let_go_of(sim: Simulation) -> 
     async with topology(source, lambda _: asyncio.sleep(1e6), drain_timeout=1.0).run() as running:
         await sim.advance(seconds=1)
     assert connection(running, "orders[0]").state is ConnectionState.CLOSED
+
+
+class Careless(Sink[str]):
+    """A sink that is its own session, and returns this of what it is to write."""
+
+    writes = "odd"  # type: ignore[assignment]
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("odd://here")
+        self._answer = answer
+
+    async def begin(self, address: Address, context: SinkContext) -> SinkSession:
+        return self
+
+    async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+        answer: Sequence[Written] = self._answer
+        return answer
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "Careless.write returned None; let it return what became of each value"),
+        ([DONE], "the sink got 2 values, and says what became of 1"),
+    ],
+    ids=["nothing", "too little"],
+)
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_a_sink_that_does_not_say_what_became_of_each_value_is_told(
+    answer: Any, says: str, sim: Simulation
+) -> None:
+    """The letters of its values say it."""
+    letters = list[DeadLetter]()
+    topology = Topology("careless", max_attempts=1)
+    topology.bolt("tell", Careless(answer), topology.spout("words", ["a", "b"]).shuffle())
+    async with topology.run(dead_letters=letters.append) as running:
+        await running.finished()
+    assert [says in str(letter.failure) for letter in letters] == [True, True]
+
+
+async def test_a_sink_may_return_what_it_makes_one_by_one(sim: Simulation) -> None:
+    """As any other sequence of outcomes."""
+    topology = Topology("careless", max_restarts=0)
+    topology.bolt("tell", Careless(DONE for _ in range(2)), topology.spout("words", ["a", "b"]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        assert running.statistics().components["tell"].acked == 2
+
+
+@pytest.mark.parametrize("found", [7, None, ["00-"]])
+async def test_a_header_of_another_type_is_no_trace(found: Any) -> None:
+    """Whoever publishes may write anything, and some brokers have numbers there."""
+    assert traceparent_of({"traceparent": found}) == ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import index
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
-from stormlet.connect.session import Delivery
+from stormlet.connect.session import Delivery, Written
 
 
 def deliveries(session: object, answer: object) -> Sequence[Delivery]:
@@ -15,7 +15,7 @@ def deliveries(session: object, answer: object) -> Sequence[Delivery]:
         return cast("Sequence[Delivery]", answer)
     if isinstance(answer, Iterable):
         return list(cast("Iterable[Delivery]", answer))
-    _refuse(session, "receive", answer, "a list of deliveries, an empty one if there are none")
+    raise _refusal(session, "receive", answer, "a list of deliveries, an empty one if there are none")
 
 
 def not_taken(session: object, answer: object) -> int:
@@ -23,16 +23,27 @@ def not_taken(session: object, answer: object) -> int:
     try:
         return index(cast("int", answer))
     except TypeError:
-        _refuse(session, "settle", answer, "the number of receipts that the broker did not take any more, such as 0")
+        due = "the number of receipts that the broker did not take any more, such as 0"
+        raise _refusal(session, "settle", answer, due) from None
 
 
-def lost(session: object, answer: object) -> Sequence[Any]:
+def lost(session: object, answer: Collection[Any] | None) -> Sequence[Any]:
     """Return what ``renew`` returned."""
-    if isinstance(answer, Collection):
-        return list(cast("Collection[Any]", answer))
-    _refuse(session, "renew", answer, "a list of the receipts that are lost, an empty one if none are")
+    if answer is not None:
+        return list(answer)
+    raise _refusal(session, "renew", answer, "a list of the receipts that are lost, an empty one if none are")
 
 
-def _refuse(session: object, method: str, answer: object, due: str) -> NoReturn:
+def written(session: object, answer: object, count: int) -> Sequence[Written]:
+    """Return what ``write`` returned of so many values."""
+    if not isinstance(answer, Iterable):
+        raise _refusal(session, "write", answer, "what became of each value, such as DONE")
+    each = list(cast("Iterable[Written]", answer))
+    if len(each) != count:
+        raise ValueError(f"the sink got {count} values, and says what became of {len(each)}")
+    return each
+
+
+def _refusal(session: object, method: str, answer: object, due: str) -> TypeError:
     what = "None" if answer is None else f"an object of type {type(answer).__name__}"
-    raise TypeError(f"{type(session).__name__}.{method} returned {what}; let it return {due}")
+    return TypeError(f"{type(session).__name__}.{method} returned {what}; let it return {due}")

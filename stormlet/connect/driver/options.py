@@ -152,8 +152,8 @@ def check_rules(rules: Capabilities) -> None:
     }
     for name in (name for name, is_given in named.items() if is_given):
         raise InvalidTopology(
-            f"capabilities: {name}= needs settles=Settles.EACH, as a position that is committed says nothing of a single "
-            f"message; leave it out (the dead letters of the run have what is given up)"
+            f"capabilities: {name}= needs settles=Settles.EACH, as a position that is committed says nothing of a "
+            f"single message; leave it out (the dead letters of the run have what is given up)"
         )
 
 

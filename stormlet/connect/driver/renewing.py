@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from stormlet.connect.driver import answers
 from stormlet.connect.driver.connecting import LOSSES
@@ -49,8 +50,10 @@ class Renewing:
         """Renew these; return those that are lost."""
         held = {id: each.receipt for id in ids if (each := self._holding.receipts.get(id)) is not None}
         session = self._session()
+        answer: Sequence[Any] | None = None
         try:
-            answer = None if session is None else await session.renew(list(held.values()))
+            if session is not None:
+                answer = await session.renew(list(held.values()))
         except LOSSES:
             session = None  # the reader learns of a loss, too
         if session is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
+from stormlet.connect.driver import answers
 from stormlet.connect.driver.connecting import LOSSES, Connecting, leave
 from stormlet.connect.driver.context import SinkTask, consumer_name, random_of
 from stormlet.connect.driver.options import SinkSettings
@@ -133,15 +134,13 @@ class SinkBolt(BatchBolt[T, None]):
         while True:
             session = self._session or await self._again(None, ConnectionError("the connection is lost"))
             try:
-                written = await session.write(items)
+                answer = await session.write(items)
             except BrokerGivenUp as error:
                 raise BrokerGivenUp(self._connecting.words(error)) from None
             except LOSSES as error:
                 await self._again(session, error)
                 continue
-            if len(written) != len(items):
-                raise ValueError(f"the sink got {len(items)} values, and says what became of {len(written)}")
-            return written
+            return answers.written(session, answer, len(items))
 
     async def _again(self, lost: SinkSession | None, error: Exception) -> SinkSession:
         """Connect again, unless another batch has done that meanwhile."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from itertools import groupby
+from typing import cast
 
 from stormlet.connect.driver.held import Held
 from stormlet.core.traceparent import TRACEPARENT
@@ -16,9 +17,9 @@ LONGEST = 100
 
 def traceparent_of(headers: Mapping[str, str | bytes]) -> str:
     """Return the header; empty if there is none that could be one."""
-    found = headers.get(HEADER, "")
+    found = cast("object", headers.get(HEADER, ""))
     text = found.decode("ascii", "replace") if isinstance(found, bytes) else found
-    return text if len(text) <= LONGEST else ""
+    return text if isinstance(text, str) and len(text) <= LONGEST else ""
 
 
 def emit_traced(messages: Sequence[Held], emit: Callable[[Sequence[Held]], None]) -> None:
