@@ -69,10 +69,12 @@ async def test_a_broker_that_is_short_of_memory_is_seen_in_the_health(
     """It reads nothing of who publishes. That costs no message an attempt, whatever its timeout, and is logged once."""
     to = await rabbit.declare(f"{rabbit.queue} done")
     topology, letters = Topology("filling", max_attempts=1, message_timeout=1.0), list[DeadLetter]()
+    sent, enough = list[str](), asyncio.Event()
 
     async def numbers() -> AsyncIterator[str]:
-        for number in numbered(20):
-            yield number
+        while not enough.is_set():  # it goes on until the broker blocks, as only who publishes is told
+            sent.append(str(len(sent)))
+            yield sent[-1]
             await asyncio.sleep(0.1)
 
     topology.bolt(
@@ -93,13 +95,15 @@ async def test_a_broker_that_is_short_of_memory_is_seen_in_the_health(
                 ConnectionState.RECONNECTING,
                 "the broker blocks all who publish: low on memory",
             )
-            await asyncio.sleep(2.5)
-            assert send().settled < 20
+            before = len(sent)
+            await until(lambda: len(sent) > before + 20)  # 2 s, which is more than the timeout
+            assert send().settled <= before
         finally:
+            enough.set()
             await asyncio.to_thread(broker.control, "set_vm_memory_high_watermark", "0.4")
         await running.finished()
         assert running.health().ready
-    assert (await rabbit.bodies(to), letters) == (numbered(20), [])
+    assert (await rabbit.bodies(to), letters) == (sent, [])
     assert [each.message for each in caplog.records if "blocks" in each.message] == [
         f"send is kept waiting by {send().address}, and tries again: {send().error}"
     ]
