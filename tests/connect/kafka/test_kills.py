@@ -140,7 +140,7 @@ def test_two_processes_one_killed_one_joining(real: Cluster, tmp_path: Path, pro
 @pytest.mark.timeout(900)
 def test_a_process_killed_again_and_again(real: Cluster, tmp_path: Path) -> None:
     """At whatever moment: another goes on where it has come to, and repeats little."""
-    kills = int(os.environ.get("KILLS", "2"))
+    kills = int(os.environ.get("TESTS_KILLS", "2"))
     topic, count = real.topic(), 20_000 * (kills + 1)
     real.fill(topic, range(count), partitions=4)
     seen = 0
