@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import time
 from collections.abc import Collection
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 
+from stormlet import Collector, KeyedBolt, Topology, Tuple, Value
 from stormlet.core.state.commits import Commit
-from stormlet.runtime.epochs.writer import WAIT, EpochWriter
+from stormlet.runtime.epochs.writer import EpochWriter
+from stormlet.runtime.other_threads import WAY, make_way
 from stormlet.runtime.slices import Activity
 from stormlet.state.memory import MemoryStore
 
 LONG = 5.0
 """Seconds after which a test has failed."""
+
+
+class Count(KeyedBolt[str, str, int]):
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
+        self.total += 1
 
 
 class SlowStore(MemoryStore):
@@ -57,4 +68,49 @@ def test_the_loop_waits_now_and_then_for_what_is_written(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(concurrent.futures, "wait", wait)
     asyncio.run(main())
-    assert waits == [WAIT] * 3
+    assert waits == [WAY] * 3
+
+
+def test_the_loop_sleeps_now_and_then_for_other_work() -> None:
+    """Until it is done, and not from then on."""
+    waits = list[float]()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        work: asyncio.Future[None] = loop.create_future()
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                work.set_result(None)
+
+        make_way(loop, work, wait)
+        async with asyncio.timeout(LONG):
+            await work
+        await asyncio.sleep(0.02)
+
+    asyncio.run(main())
+    assert waits == [WAY] * 3
+
+
+def test_a_state_is_opened_and_closed_beside_a_busy_host(tmp_path: Path) -> None:
+    """The threads that do it need the interpreter hundreds of times."""
+    topology = Topology("kept")
+    words = topology.spout("words", ["word"])
+    topology.bolt("count", Count, words.fields())
+
+    async def be_busy() -> None:
+        while True:
+            until = time.perf_counter() + 0.0005
+            while time.perf_counter() < until:
+                pass
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        busy = asyncio.create_task(be_busy())
+        async with asyncio.timeout(LONG), topology.run(state=tmp_path / "kept.state") as running:
+            await running.finished()
+        busy.cancel()
+        assert running.state("count")["word"] == 1
+
+    asyncio.run(main())

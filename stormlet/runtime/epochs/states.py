@@ -29,6 +29,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.model.state.committers import RowSpec
 from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.epoch import CutEpoch, OpenEpoch
+from stormlet.runtime.other_threads import make_way
 from stormlet.runtime.spout import positions
 
 T = TypeVar("T")
@@ -329,6 +330,7 @@ async def opened_state(
     # No task, which the end of a loop would cancel with all others.
     read = partial(_read, open_store, description, durable)
     reading = loop.run_in_executor(None, copy_context().run, read)
+    make_way(loop, reading)
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:

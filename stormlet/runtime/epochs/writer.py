@@ -1,9 +1,4 @@
-"""The store of a run and its thread: one epoch is written at a time (law X4, X14).
-
-The thread needs the interpreter many times for one epoch, each time for a moment. Where the loop is busy, with the
-topology or with other code of the host, CPython would give it none (:mod:`stormlet.runtime.other_threads`). So while an
-epoch is being written the loop waits for it now and then, for half a millisecond at most.
-"""
+"""The store of a run and its thread: one epoch is written at a time (law X4, X14)."""
 
 from __future__ import annotations
 
@@ -12,16 +7,10 @@ import concurrent.futures
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
 
 from stormlet.core.state.commits import Commit, Store
+from stormlet.runtime.other_threads import make_way
 from stormlet.runtime.slices import Activity
-
-HEAD_START: Final = 0.001
-"""Seconds until the loop waits for the first time: where it is idle, most epochs are written by then."""
-WAIT: Final = 0.0005
-"""Seconds for which it waits at most: with a disk that takes long to sync, in vain."""
-BETWEEN_WAITS: Final = 0.005
 
 
 class EpochWriter:
@@ -46,7 +35,6 @@ class EpochWriter:
         self._writing: asyncio.Future[None] | None = None
         self._in_thread: concurrent.futures.Future[None] | None = None
         """The write that was begun last."""
-        self._next_wait: asyncio.TimerHandle | None = None
 
     def write(
         self, commit: Commit, then: Callable[[], None], first: Callable[[], None] | None = None
@@ -64,12 +52,7 @@ class EpochWriter:
         self._in_thread = self._thread.submit(self._write, commit, first)
         self._writing = asyncio.wrap_future(self._in_thread, loop=self._loop)
         self._writing.add_done_callback(partial(self._written, commit.epoch, then))
-        self._next_wait = self._loop.call_later(HEAD_START, self._make_way, self._in_thread)
-
-    def _make_way(self, writing: concurrent.futures.Future[None]) -> None:
-        """Leave the interpreter to the thread."""
-        if concurrent.futures.wait([writing], WAIT).not_done:
-            self._next_wait = self._loop.call_later(BETWEEN_WAITS, self._make_way, writing)
+        make_way(self._loop, self._writing, partial(concurrent.futures.wait, [self._in_thread]))
 
     def _write(self, commit: Commit, first: Callable[[], None] | None) -> None:
         if first is not None:
@@ -78,8 +61,6 @@ class EpochWriter:
 
     def _written(self, epoch: int, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
-        if self._next_wait is not None:
-            self._next_wait.cancel()
         try:
             if writing.cancelled():  # the loop is being closed
                 return
@@ -109,7 +90,9 @@ class EpochWriter:
             self._end(last)
         else:
             try:
-                await self._loop.run_in_executor(self._thread, self._end, last)
+                ending = self._loop.run_in_executor(self._thread, self._end, last)
+                make_way(self._loop, ending)
+                await ending
             finally:
                 self._thread.shutdown(wait=False)
 
