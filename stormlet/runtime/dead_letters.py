@@ -118,7 +118,7 @@ KEPT = 1000
 KEPT_WHOLE = 10
 """The number of these that keep the frames of their exceptions, and with them the local variables of user code."""
 
-DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
+DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | Future[None] | None]
 """Receives each dead letter; what it returns is awaited before the message is released, also the future of a thread."""
 
 DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]

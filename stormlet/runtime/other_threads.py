@@ -8,48 +8,35 @@ it back before the one that waits has woken up; and for that one the interval be
 are shorter than the interval, as slices make them (law F2), keeps all others from running for as long as it has
 something to do: seconds, or for ever.
 
-Who waits in vain is woken in each iteration and goes to sleep again. The operating system counts how often a thread
-does that. If others have done it as often as the loop has turned, or half as often, somebody waits, and the loop sleeps
-for a moment. Threads that wait for something else cost no more than a look at these numbers.
+A thread that waits in vain is woken in each iteration and goes to sleep again. The operating system counts how often a
+thread does that. Where the loop has computed for more than half of the time, and the others have gone to sleep as often
+as it has turned, or half as often, one of them waits, and the loop sleeps for a moment. Threads that wait for something
+else cost no more than a look at these numbers.
 
 Only iterations with slices are counted. What a run cannot do without, such as the write of an epoch, must go on as well
-where other code of the host keeps the loop busy. For that, :func:`make_way` has the loop sleep without a look.
+where other code of the host keeps the loop busy. For that, :func:`make_way` has it sleep without the second condition.
+
+Several topologies may share a loop. What one of them does for other threads need not be done by the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
-HEAD_START: Final = 0.001
-"""Seconds until the loop makes way for the first time: where it is idle, most epochs are written by then."""
-WAY: Final = 0.0005
-"""Seconds for which it does: a thread that writes an epoch needs the interpreter for about as long, in forty pieces."""
-BETWEEN: Final = 0.005
-
-
-def make_way(
-    loop: asyncio.AbstractEventLoop,
-    work: asyncio.Future[Any],
-    wait: Callable[[float], object] = time.sleep,
-) -> None:
-    """Have the loop sleep now and then until this work of a thread is done. ``wait`` may be shorter than it is told, if
-    it knows that the thread is ready. Not under simulated time."""
-
-    def wait_unless_done() -> None:
-        if not work.done():
-            wait(WAY)
-            loop.call_later(BETWEEN, wait_unless_done)
-
-    loop.call_later(HEAD_START, wait_unless_done)
-
-
 MOMENT: Final = 0.0001
 """Seconds for which the loop sleeps. It takes half of that to wake up another thread; one that goes on for longer keeps
 the interpreter until the loop has waited for the interval itself."""
+HEAD_START: Final = 0.001
+"""Seconds until the loop makes way for work that it needs: where it is idle, most epochs are written by then."""
+WAY: Final = 0.0005
+"""Seconds for which it does: a thread that writes an epoch needs the interpreter for about as long, in forty pieces."""
+BETWEEN: Final = 0.005
+"""Seconds from one time to the next."""
 
 if sys.platform == "win32":
 
@@ -72,6 +59,31 @@ else:
         return getrusage(RUSAGE_SELF).ru_nvcsw
 
 
+class Slept(threading.local):
+    """The times on the loop of a thread at which it has slept last, for whichever topology."""
+
+    moment = -1.0
+    way = -1.0
+
+
+SLEPT: Final = Slept()
+
+
+class Load:
+    """The load of this thread from one look to the next."""
+
+    def __init__(self) -> None:
+        self._looked = time.perf_counter()
+        self._computed = time.thread_time()
+
+    def was_busy(self) -> bool:
+        """True if it has computed for more than half of the time."""
+        looked, computed = time.perf_counter(), time.thread_time()
+        was_busy = (computed - self._computed) * 2 > looked - self._looked
+        self._looked, self._computed = looked, computed
+        return was_busy
+
+
 class OtherThreads:
     """Has the loop sleep for a moment now and then, if other threads wait for the interpreter."""
 
@@ -79,24 +91,51 @@ class OtherThreads:
         self,
         sleeps: Callable[[], int] = sleeps_of_others,
         sleep: Callable[[float], object] = time.sleep,
+        was_busy: Callable[[], bool] | None = None,
+        slept: Slept = SLEPT,
     ) -> None:
         self._sleeps = sleeps
         self._sleep = sleep
-        self._slept = sys.maxsize  # the first look has nothing to compare with
+        self._was_busy = Load().was_busy if was_busy is None else was_busy
+        self._slept = slept
+        self._before = sys.maxsize  # the first look has nothing to compare with
         self._iterations = 0
         self._next_look = 0.0
 
     def iteration_begins(self, now: float) -> None:
-        """An iteration of the loop begins, or is noticed, that is busy."""
+        """An iteration of the loop begins, or is noticed, at this time on the loop."""
         self._iterations += 1
         if now >= self._next_look:
-            self._look()
+            self._look(now)
             self._next_look = now + sys.getswitchinterval()
 
-    def _look(self) -> None:
-        slept = self._sleeps()
-        if (slept - self._slept) * 2 >= self._iterations:
+    def _look(self, now: float) -> None:
+        sleeps = self._sleeps()
+        one_waits = (sleeps - self._before) * 2 >= self._iterations
+        if self._was_busy() and one_waits and now >= self._slept.moment + sys.getswitchinterval():
+            self._slept.moment = now
             self._sleep(MOMENT)
-            slept = self._sleeps()
-        self._slept = slept
+            sleeps = self._sleeps()
+        self._before = sleeps
         self._iterations = 0
+
+
+def make_way(
+    loop: asyncio.AbstractEventLoop,
+    work: asyncio.Future[Any],
+    wait: Callable[[float], object] = time.sleep,
+) -> None:
+    """Have the loop sleep now and then until this work of a thread is done, if it is busy. ``wait`` may be shorter than
+    it is told, if it knows that the thread is ready. Not under simulated time."""
+    load = Load()
+
+    def wait_if_busy() -> None:
+        if work.done():
+            return
+        now = loop.time()
+        if load.was_busy() and now >= SLEPT.way + BETWEEN:
+            SLEPT.way = now
+            wait(WAY)
+        loop.call_later(BETWEEN, wait_if_busy)
+
+    loop.call_later(HEAD_START, wait_if_busy)

@@ -305,8 +305,9 @@ class TimedSlices(_Turns):
 
     def _next_iteration(self) -> None:
         self._used = 0.0
-        self._others.iteration_begins(self._last)
         super()._next_iteration()
+        # At last, as a signal may raise in it.
+        self._others.iteration_begins(self._last)
 
 
 class CountedSlices(_Turns):

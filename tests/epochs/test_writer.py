@@ -30,6 +30,15 @@ class Count(KeyedBolt[str, str, int]):
         self.total += 1
 
 
+async def be_busy() -> None:
+    """Other code of the host, in turns of half a millisecond."""
+    while True:
+        until = time.perf_counter() + 0.0005
+        while time.perf_counter() < until:
+            pass
+        await asyncio.sleep(0)
+
+
 class SlowStore(MemoryStore):
     """Writes an epoch when it is let."""
 
@@ -59,10 +68,12 @@ def test_the_loop_waits_now_and_then_for_what_is_written(monkeypatch: pytest.Mon
         writer = EpochWriter(
             store, loop, Activity(), lambda _, error: errors.append(error), "test", inline=False
         )
+        busy = loop.create_task(be_busy())
         writer.write(Commit(1, 0.0, {}), durable.set)
         async with asyncio.timeout(LONG):
             await durable.wait()
         await asyncio.sleep(0.02)
+        busy.cancel()
         await writer.close(lambda: None)
         assert not errors
 
@@ -84,13 +95,30 @@ def test_the_loop_sleeps_now_and_then_for_other_work() -> None:
             if len(waits) == 3:
                 work.set_result(None)
 
+        busy = loop.create_task(be_busy())
         make_way(loop, work, wait)
         async with asyncio.timeout(LONG):
             await work
         await asyncio.sleep(0.02)
+        busy.cancel()
 
     asyncio.run(main())
     assert waits == [WAY] * 3
+
+
+def test_an_idle_loop_does_not_wait() -> None:
+    """Its host may have something to do at any moment, and the thread has the interpreter anyway."""
+    waits = list[float]()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        work: asyncio.Future[None] = loop.create_future()
+        make_way(loop, work, waits.append)
+        await asyncio.sleep(0.1)
+        work.set_result(None)
+
+    asyncio.run(main())
+    assert not waits
 
 
 def test_a_state_is_opened_and_closed_beside_a_busy_host(tmp_path: Path) -> None:
@@ -98,13 +126,6 @@ def test_a_state_is_opened_and_closed_beside_a_busy_host(tmp_path: Path) -> None
     topology = Topology("kept")
     words = topology.spout("words", ["word"])
     topology.bolt("count", Count, words.fields())
-
-    async def be_busy() -> None:
-        while True:
-            until = time.perf_counter() + 0.0005
-            while time.perf_counter() < until:
-                pass
-            await asyncio.sleep(0)
 
     async def main() -> None:
         busy = asyncio.create_task(be_busy())

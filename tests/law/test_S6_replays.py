@@ -11,7 +11,6 @@ import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -323,7 +322,7 @@ async def test_S6_the_future_of_a_thread_is_awaited_before_the_release() -> None
     """A sink may return what ``pool.submit`` gives: the letter counts when that is done, and not if it has failed."""
     futures = list[concurrent.futures.Future[None]]()
 
-    def sink(letter: DeadLetter) -> Any:
+    def sink(letter: DeadLetter) -> concurrent.futures.Future[None]:
         futures.append(concurrent.futures.Future())
         return futures[-1]
 

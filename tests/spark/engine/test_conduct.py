@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -90,3 +91,13 @@ def test_letters_are_handed_over_where_a_loop_runs() -> None:
     letter = DeadLetter("lines", "a", 0, 1, failure, None, (failure,))
     asyncio.run(cell())
     assert taken == [letter]
+
+
+def test_the_future_of_a_thread_is_waited_for() -> None:
+    """Its error is the sink's (law S6)."""
+    failed: Future[None] = Future()
+    failed.set_exception(OSError("the disk is full"))
+    failure = Failure(FailureKind.TIMEOUT)
+    letter = DeadLetter("lines", "a", 0, 1, failure, None, (failure,))
+    with pytest.raises(OSError, match="disk is full"):
+        hand_over([letter], lambda _: failed)

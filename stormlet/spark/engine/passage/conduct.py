@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Generator, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from inspect import isawaitable
 from pathlib import Path
@@ -63,7 +64,9 @@ def hand_over(letters: Iterable[DeadLetter], sink: DeadLetterSink | None) -> Non
         return
     for each in letters:
         taken = sink(each)
-        if isawaitable(taken):
+        if isinstance(taken, Future):  # of a thread
+            taken.result()
+        elif isawaitable(taken):
             run_to_end(_awaited(taken))
 
 
