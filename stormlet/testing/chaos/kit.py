@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -98,7 +99,7 @@ class DisturbedKit(Kit):
     def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink:
         """A sink that is watched."""
 
-        def write(letter: DeadLetter) -> Awaitable[None] | None:
+        def write(letter: DeadLetter) -> Awaitable[None] | Future[None] | None:
             spouts, outlived = self.run.tasks.spouts[letter.component], self.run.outlived
             is_of_this_life = not outlived.lives or bool(letter.history)
             outlived.letters += 1
