@@ -66,16 +66,23 @@ def check(bodies: list[bytes], count: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_process_that_is_killed_writes_each_row_once(real: Cluster, tmp_path: Path) -> None:
-    """At random moments, in the middle of transactions."""
-    kills, count = int(os.environ.get("TESTS_KILLS", "5")), 0
+    """At random moments, in the middle of its work: each life leaves something to the next."""
+    kills, count, done = int(os.environ.get("TESTS_KILLS", "5")), 0, list[int]()
     read, written = real.topic(), real.topic()
-    for _ in range(kills):
-        real.fill(read, range(count, count + 4000), partitions=4)
-        count += 4000
+    for life in range(kills):
+        real.fill(read, range(count, count + 5000), partitions=4)
+        count += 5000
         process = start(real, read, written, tmp_path)
-        sleep(random.uniform(1.0, 3.0))
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n", (tmp_path / "log").read_text()[-3000:]
+        while life % 2 and len(rows(real, written)) == done[-1]:
+            assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
+        sleep(random.uniform(0.0, 1.0))
         process.kill()
         process.communicate()
+        done.append(len(rows(real, written)))
+        assert done[-1] < count, "it was killed when it had nothing more to do"
+    print(f"{count} messages; rows after each kill: {done}")
     process = start(real, read, written, tmp_path)
     deadline = monotonic() + 240
     while len(rows(real, written)) < count:
