@@ -216,9 +216,9 @@ def _mistaken_factory(bolt: str, made: type[object]) -> MistakenFactory:
     )
 
 
-def dropped(plan: TaskPlan, method: str, result: object) -> TypeError:
+EMIT_IT: Final = "emit it with out.emit(...), and return nothing"
+
+
+def dropped(plan: TaskPlan, method: str, result: object, way_out: str = EMIT_IT) -> TypeError:
     """The error for what a method has returned that nobody takes."""
-    return TypeError(
-        f"{method} of {plan.name} returned {shortened(result)}, which nothing takes: emit it "
-        f"with out.emit(...), and return nothing"
-    )
+    return TypeError(f"{method} of {plan.name} returned {shortened(result)}, which nothing takes: {way_out}")

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from stormlet.core.state.epochs import Attempt
 from stormlet.core.state.outgoing import Epoch, Outgoing, OutgoingTable
@@ -109,6 +109,9 @@ class BatchCommitterWorker(BatchWorker):
         return self._committer.commit(epoch, rows)
 
 
+DONE_FIRST: Final = (
+    "let it return nothing, when the rows are where they belong; async def may await what does that"
+)
 PAUSE = 1.0
 """Seconds until a call is made again that was cancelled together with a host that has not left."""
 
@@ -163,7 +166,7 @@ class CommitterTask(BoltTask):
                 result = await self.life.checked(result)
                 self.occupation.switch(IDLE)
             if result is not None:
-                raise dropped(self.plan, "commit", result)
+                raise dropped(self.plan, "commit", result, DONE_FIRST)
             self.times.executed(self.engine.clock() - began, 0)
             self._outgoing.had()
             self.notify()

@@ -14,7 +14,9 @@ from stormlet import (
     BatchBolt,
     Bolt,
     Collector,
+    Committer,
     DeadLetter,
+    Epoch,
     InvalidTopology,
     Spout,
     SpoutCollector,
@@ -23,6 +25,7 @@ from stormlet import (
     Tuple,
 )
 from stormlet.model.components import BoltBase
+from stormlet.state.memory import MemoryStore
 from tests.cast import Counting
 from tests.helpers import now, run_to_end
 
@@ -298,3 +301,19 @@ async def test_a_class_is_a_value_like_others() -> None:
     topology.bolt("see", seen.append, kinds.shuffle())
     await run_to_end(topology)
     assert seen == [int, str]
+
+
+async def test_what_a_commit_returns_is_refused() -> None:
+    """A future of a thread, for example: nobody would hear of its error (law X9)."""
+
+    class CommitsElsewhere(Committer[int]):
+        def commit(self, epoch: Epoch, rows: Sequence[int]) -> Any:
+            return "a future"
+
+    topology = Topology("returns", max_restarts=0)
+    topology.bolt("write", CommitsElsewhere, topology.spout("numbers", [1]).shuffle())
+    with pytest.raises(
+        TopologyCrashed,
+        match=r"commit of write\[0\] returned 'a future', which nothing takes: let it return nothing, when the rows",
+    ):
+        await run_to_end(topology, state=MemoryStore())
