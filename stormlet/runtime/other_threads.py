@@ -9,8 +9,8 @@ are shorter than the interval, as slices make them (law F2), keeps all others fr
 something to do: seconds, or for ever.
 
 A thread that waits in vain is woken in each iteration and goes to sleep again. The operating system counts how often a
-thread does that. Where the loop has computed for more than half of the time, and the others have gone to sleep as often
-as it has turned, or half as often, one of them waits, and the loop sleeps for a moment. Threads that wait for something
+thread does that. Where the loop is busy, and the others have gone to sleep as often as it has turned, or half as often,
+one of them waits, and the loop sleeps for a moment. Threads that wait for something
 else cost no more than a look at these numbers.
 
 Only iterations with slices are counted. What a run cannot do without, such as the write of an epoch, must go on as well
@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MOMENT: Final = 0.0001
 """Seconds for which the loop sleeps. It takes half of that to wake up another thread; one that goes on for longer keeps
@@ -38,25 +38,35 @@ WAY: Final = 0.0005
 BETWEEN: Final = 0.005
 """Seconds from one time to the next."""
 
+
+class Sleeps(NamedTuple):
+    """The number of times that threads of this process have gone to sleep since its start."""
+
+    own: int | None
+    """Those of this thread; None where the system does not count them."""
+    others: int
+
+
 if sys.platform == "win32":
 
-    def sleeps_of_others() -> int:
-        """Zero: there is no such number here."""
-        return 0
+    def sleeps_now() -> Sleeps:
+        """Nothing is counted."""
+        return Sleeps(None, 0)
 
 elif sys.platform == "linux":
     from resource import RUSAGE_SELF, RUSAGE_THREAD, getrusage
 
-    def sleeps_of_others() -> int:
-        """The number of times that other threads of this process have gone to sleep since its start."""
-        return getrusage(RUSAGE_SELF).ru_nvcsw - getrusage(RUSAGE_THREAD).ru_nvcsw
+    def sleeps_now() -> Sleeps:
+        """As the system has counted until now."""
+        own = getrusage(RUSAGE_THREAD).ru_nvcsw
+        return Sleeps(own, getrusage(RUSAGE_SELF).ru_nvcsw - own)
 
 else:
     from resource import RUSAGE_SELF, getrusage
 
-    def sleeps_of_others() -> int:
-        """The same of all threads, of which the one with a busy loop hardly goes to sleep."""
-        return getrusage(RUSAGE_SELF).ru_nvcsw
+    def sleeps_now() -> Sleeps:
+        """As the system has counted of all threads, of which one with a busy loop hardly goes to sleep."""
+        return Sleeps(None, getrusage(RUSAGE_SELF).ru_nvcsw)
 
 
 class Slept(threading.local):
@@ -72,16 +82,26 @@ SLEPT: Final = Slept()
 class Load:
     """The load of this thread from one look to the next."""
 
-    def __init__(self) -> None:
-        self._looked = time.perf_counter()
-        self._computed = time.thread_time()
+    def __init__(
+        self, clock: Callable[[], float] = time.perf_counter, computed: Callable[[], float] = time.thread_time
+    ) -> None:
+        """``computed`` gives the seconds that this thread has computed until now."""
+        self._clock = clock
+        self._computed = computed
+        self.begin(None)
 
-    def was_busy(self) -> bool:
-        """True if it has computed for more than half of the time."""
-        looked, computed = time.perf_counter(), time.thread_time()
-        was_busy = (computed - self._computed) * 2 > looked - self._looked
-        self._looked, self._computed = looked, computed
-        return was_busy
+    def begin(self, slept: int | None) -> None:
+        """Begin anew, where the thread has slept so often until now."""
+        self._began = self._clock()
+        self._computed_before = self._computed()
+        self._slept = slept
+
+    def was_busy(self, slept: int | None) -> bool:
+        """True if it has computed for more than half of the time, or has not slept once: a container may have a small
+        part of a core."""
+        if slept is not None and slept == self._slept:
+            return True
+        return (self._computed() - self._computed_before) * 2 > self._clock() - self._began
 
 
 class OtherThreads:
@@ -89,14 +109,14 @@ class OtherThreads:
 
     def __init__(
         self,
-        sleeps: Callable[[], int] = sleeps_of_others,
+        sleeps: Callable[[], Sleeps] = sleeps_now,
         sleep: Callable[[float], object] = time.sleep,
-        was_busy: Callable[[], bool] | None = None,
+        load: Load | None = None,
         slept: Slept = SLEPT,
     ) -> None:
         self._sleeps = sleeps
         self._sleep = sleep
-        self._was_busy = Load().was_busy if was_busy is None else was_busy
+        self._load = Load() if load is None else load
         self._slept = slept
         self._before = sys.maxsize  # the first look has nothing to compare with
         self._iterations = 0
@@ -111,12 +131,14 @@ class OtherThreads:
 
     def _look(self, now: float) -> None:
         sleeps = self._sleeps()
-        one_waits = (sleeps - self._before) * 2 >= self._iterations
-        if self._was_busy() and one_waits and now >= self._slept.moment + sys.getswitchinterval():
+        one_waits = (sleeps.others - self._before) * 2 >= self._iterations
+        is_time = now >= self._slept.moment + sys.getswitchinterval()
+        if one_waits and is_time and self._load.was_busy(sleeps.own):
             self._slept.moment = now
             self._sleep(MOMENT)
             sleeps = self._sleeps()
-        self._before = sleeps
+        self._load.begin(sleeps.own)
+        self._before = sleeps.others
         self._iterations = 0
 
 
@@ -133,9 +155,10 @@ def make_way(
         if work.done():
             return
         now = loop.time()
-        if load.was_busy() and now >= SLEPT.way + BETWEEN:
+        if now >= SLEPT.way + BETWEEN and load.was_busy(sleeps_now().own):
             SLEPT.way = now
             wait(WAY)
+        load.begin(sleeps_now().own)
         loop.call_later(BETWEEN, wait_if_busy)
 
     loop.call_later(HEAD_START, wait_if_busy)

@@ -13,7 +13,7 @@ import pytest
 
 from stormlet import KeyedBolt, Topology, Tuple, Value
 from stormlet.model.components import Collector
-from stormlet.runtime.other_threads import MOMENT, Load, OtherThreads, Slept
+from stormlet.runtime.other_threads import MOMENT, Load, OtherThreads, Sleeps, Slept
 from stormlet.runtime.slices import TimedSlices
 
 PATIENCE = 10.0
@@ -82,20 +82,27 @@ def test_F5_an_epoch_becomes_durable_beside_a_busy_topology(tmp_path: Path) -> N
     asyncio.run(main())
 
 
+class GivenLoad(Load):
+    busy = True
+
+    def was_busy(self, slept: int | None) -> bool:
+        return self.busy
+
+
 class Counted:
     """What the system has counted, and how long the loop has slept."""
 
     def __init__(self) -> None:
         self.sleeps = 1000.0
         self.slept = list[float]()
-        self.busy = True
+        self.load = GivenLoad()
         self.slept_for_any = Slept()
         self.others = self.of_another_topology()
         self._now = 0.0
 
     def of_another_topology(self) -> OtherThreads:
         return OtherThreads(
-            lambda: int(self.sleeps), self.slept.append, lambda: self.busy, self.slept_for_any
+            lambda: Sleeps(None, int(self.sleeps)), self.slept.append, self.load, self.slept_for_any
         )
 
     def iterations(self, count: int, *others: OtherThreads, sleeps_in_each: float) -> None:
@@ -142,7 +149,7 @@ def test_F5_the_loop_does_not_sleep_for_who_waits_for_something_else(sleeps: flo
 def test_F5_the_loop_does_not_sleep_if_it_was_idle() -> None:
     """Then the interpreter was free."""
     counted = Counted()
-    counted.busy = False
+    counted.load.busy = False
     counted.iterations(300, sleeps_in_each=1)
     assert not counted.slept
 
@@ -155,12 +162,16 @@ def test_F5_one_topology_sleeps_for_all_on_the_loop() -> None:
 
 
 def test_F5_a_thread_that_computes_is_busy() -> None:
-    """One that sleeps is not."""
-    load = Load()
-    time.sleep(0.02)
-    assert not load.was_busy()
-    computed = Load()
-    until = time.thread_time() + 0.0005
-    while time.thread_time() < until:
-        pass
-    assert computed.was_busy()
+    """One that sleeps is not, and one that has not slept is, however little of a core it had."""
+    now, computed = 0.0, 0.0
+    load = Load(lambda: now, lambda: computed)
+    load.begin(3)
+    now, computed = 1.0, 0.4
+    assert not load.was_busy(4)
+    assert load.was_busy(3)
+    assert not load.was_busy(None)
+    computed = 0.6
+    assert load.was_busy(4)
+    load.begin(4)
+    now = 2.0
+    assert not load.was_busy(5)
