@@ -47,26 +47,28 @@ class Sleeps(NamedTuple):
     others: int
 
 
-if sys.platform == "win32":
+try:
+    from resource import RUSAGE_SELF, getrusage
+except ImportError:  # on Windows
 
     def sleeps_now() -> Sleeps:
         """Nothing is counted."""
         return Sleeps(None, 0)
 
-elif sys.platform == "linux":
-    from resource import RUSAGE_SELF, RUSAGE_THREAD, getrusage
-
-    def sleeps_now() -> Sleeps:
-        """As the system has counted until now."""
-        own = getrusage(RUSAGE_THREAD).ru_nvcsw
-        return Sleeps(own, getrusage(RUSAGE_SELF).ru_nvcsw - own)
-
 else:
-    from resource import RUSAGE_SELF, getrusage
+    if sys.platform == "linux":
+        from resource import RUSAGE_THREAD
 
-    def sleeps_now() -> Sleeps:
-        """As the system has counted of all threads, of which one with a busy loop hardly goes to sleep."""
-        return Sleeps(None, getrusage(RUSAGE_SELF).ru_nvcsw)
+        def sleeps_now() -> Sleeps:
+            """As the system has counted until now."""
+            own = getrusage(RUSAGE_THREAD).ru_nvcsw
+            return Sleeps(own, getrusage(RUSAGE_SELF).ru_nvcsw - own)
+
+    else:
+
+        def sleeps_now() -> Sleeps:
+            """As the system has counted of all threads, of which one with a busy loop hardly goes to sleep."""
+            return Sleeps(None, getrusage(RUSAGE_SELF).ru_nvcsw)
 
 
 class Slept(threading.local):
