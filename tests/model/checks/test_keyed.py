@@ -221,6 +221,12 @@ def test_a_state_that_cannot_be_kept_is_refused(state: Any, says: str) -> None:
     refused(broken, rf"^bolt 'count': state 'broken': .*({says})")
 
 
+@pytest.mark.parametrize("upgrade", [None, int, lambda old: len(old)])
+def test_an_upgrade_is_whatever_makes_a_value(upgrade: Any) -> None:
+    """A type is as good as a function (law K5)."""
+    World().add(type("Upgraded", (Count,), {"other": Value(int, 0, upgrade=upgrade)}))
+
+
 def test_a_name_is_declared_once() -> None:
     """A class and its base would keep two states under one name (law K1)."""
     again = type("Again", (Count,), {"total": Value(str)})
