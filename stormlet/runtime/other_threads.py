@@ -10,11 +10,11 @@ something to do: seconds, or for ever.
 
 A thread that waits in vain is woken in each iteration and goes to sleep again. The operating system counts how often a
 thread does that. Where the loop is busy, and the others have gone to sleep as often as it has turned, or half as often,
-one of them waits, and the loop sleeps for a moment. Threads that wait for something
-else cost no more than a look at these numbers.
+one of them waits, and the loop sleeps for a moment. Threads that wait for something else cost no more than a look at
+these numbers.
 
 Only iterations with slices are counted. What a run cannot do without, such as the write of an epoch, must go on as well
-where other code of the host keeps the loop busy. For that, :func:`make_way` has it sleep without the second condition.
+where other code of the host keeps the loop busy. For that, :func:`make_way` has a busy loop sleep whether others wait or not.
 
 Several topologies may share a loop. What one of them does for other threads need not be done by the next.
 """
@@ -72,7 +72,7 @@ else:
 
 
 class Slept(threading.local):
-    """The times on the loop of a thread at which it has slept last, for whichever topology."""
+    """The times at which the loop of this thread has slept last, for any of its topologies."""
 
     moment = -1.0
     way = -1.0

@@ -306,7 +306,7 @@ class TimedSlices(_Turns):
     def _next_iteration(self) -> None:
         self._used = 0.0
         super()._next_iteration()
-        # At last, as a signal may raise in it.
+        # Last, as a signal handler may raise in it.
         self._others.iteration_begins(self._last)
 
 

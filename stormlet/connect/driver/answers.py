@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import Any, cast
 
@@ -27,10 +27,10 @@ def not_taken(session: object, answer: object) -> int:
         raise _refusal(session, "settle", answer, due) from None
 
 
-def lost(session: object, answer: Collection[Any] | None) -> Sequence[Any]:
+def lost(session: object, answer: object) -> Sequence[Any]:
     """Return what ``renew`` returned."""
-    if answer is not None:
-        return list(answer)
+    if isinstance(answer, Iterable):
+        return list(cast("Iterable[Any]", answer))
     raise _refusal(session, "renew", answer, "a list of the receipts that are lost, an empty one if none are")
 
 

@@ -141,7 +141,7 @@ def check_lease(settings: SourceSettings, rules: Capabilities) -> None:
 
 
 def check_rules(rules: Capabilities) -> None:
-    """Raise :class:`~stormlet.errors.InvalidTopology` for what only a broker can that is told of each message: where
+    """Raise :class:`~stormlet.errors.InvalidTopology` for what needs a broker that is told of each message. Where
     positions are committed, nothing would ever be said of a message that is rejected, given back or no longer held."""
     if rules.settles is Settles.EACH:
         return
