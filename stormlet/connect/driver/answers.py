@@ -30,7 +30,7 @@ def not_taken(session: object, answer: object) -> int:
 def lost(session: object, answer: object) -> Sequence[Any]:
     """Return what ``renew`` returned."""
     if isinstance(answer, Iterable):
-        return list(cast("Iterable[Any]", answer))
+        return list(cast("Iterable[object]", answer))
     raise _refusal(session, "renew", answer, "a list of the receipts that are lost, an empty one if none are")
 
 
