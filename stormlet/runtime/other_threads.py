@@ -14,8 +14,8 @@ one of them waits, and the loop sleeps for a moment. Threads that wait for somet
 these numbers.
 
 Only iterations with slices are counted. What a run cannot do without, such as the write of an epoch, must go on as well
-where other code of the host keeps the loop busy. For that, :func:`make_way` has a busy loop sleep whether others wait or
-not.
+where other code of the host keeps the loop busy. For that, :func:`make_way` has a busy loop sleep whether others wait
+or not.
 
 Several topologies may share a loop. What one of them does for other threads need not be done by the next.
 """
